@@ -7,6 +7,8 @@ before the run (`if comptime`) is decided then, and may lead on. A last round sa
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
+from engine.image.datatypes import DataType
+from engine.trace.bpftrace.c_definitions import CDefinitions
 from engine.trace.bpftrace.c_types import Space
 from engine.trace.bpftrace.checked import (
     CheckedMap,
@@ -24,7 +26,7 @@ from engine.trace.bpftrace.scope import ScopeReader
 from engine.trace.bpftrace.statement_types import StatementTypes
 from engine.trace.bpftrace.text import Remarks, ScriptText, Span
 from engine.trace.bpftrace.tree import AttachPoint, MapDeclaration, Probe, Script
-from engine.trace.bpftrace.type_lookup import TypeLookup
+from engine.trace.bpftrace.type_lookup import ScriptTypes, TypeLookup
 from engine.trace.bpftrace.type_rules import settled, type_name
 from engine.trace.bpftrace.types import INT8, Aggregate, Type
 
@@ -37,7 +39,6 @@ _USER: Final = ("uprobe", "uretprobe", "usdt")
 MAP_KINDS: Final = (
     "hash",
     "lruhash",
-    "percpuarray",
     "percpuhash",
     "percpulruhash",
 )
@@ -70,11 +71,12 @@ def check(
         remarks,
         config,
         surroundings,
-        TypeLookup((surroundings,), surroundings.pointer_size),
+        _types(script, text, surroundings),
         parameters,
         _declared(script, remarks),
         None,
     )
+    _check_imports(script, remarks)
     probes = _Preparation(script, findings).probes()
     remarks.raise_errors()
     statements = StatementTypes(findings)
@@ -85,6 +87,30 @@ def check(
     _check_words(findings)
     remarks.raise_errors()
     return _result(findings, probes)
+
+
+def _types(script: Script, text: ScriptText, surroundings: ScriptSurroundings) -> TypeLookup:
+    """Types by name: the script's own first."""
+
+    def outside(name: str) -> DataType | None:
+        if name.startswith(("struct ", "union ", "enum ")):
+            return surroundings.struct(name)
+        return surroundings.typedef(name)
+
+    size = surroundings.pointer_size
+    own = CDefinitions.of(script.definitions, text, pointer_size=size, outside=outside)
+    return TypeLookup((ScriptTypes(own), surroundings), size)
+
+
+def _check_imports(script: Script, remarks: Remarks) -> None:
+    for each in script.imports:
+        name = each.value.decode("utf-8", "replace")
+        if name != "stdlib" and not name.startswith("stdlib/"):
+            remarks.error(
+                f'The import of "{name}" is refused: a script is one file; put the macros that it '
+                "needs into it",
+                each.span,
+            )
 
 
 def _declared(script: Script, remarks: Remarks) -> dict[str, MapDeclaration]:
@@ -258,10 +284,7 @@ def _check_maps(findings: Findings) -> None:
             continue
         gathers = isinstance(facts.value, Aggregate)
         wanted = "percpu" if gathers else ""
-        fits = declaration.kind.startswith("percpu") == gathers and (
-            declaration.kind != "percpuarray" or facts.scalar
-        )
-        if not fits:
+        if declaration.kind.startswith("percpu") != gathers:
             findings.error(
                 "Incompatible map types. Type from declaration: "
                 f"{declaration.kind}. Type from value/key type: {wanted}hash",

@@ -27,7 +27,7 @@ from engine.trace.bpftrace.string_functions import (
     inet_value,
     mac_value,
     network_bytes,
-    signal_name,
+    signal_text,
     string_length,
 )
 from engine.trace.bpftrace.types import (
@@ -539,7 +539,7 @@ FUNCTIONS: Final[dict[str, Maker]] = {
     "rand": _fixed("run.random()"),
     "reg": _register,
     "signal": _signal(thread=False),
-    "signal_name": _helper(signal_name),
+    "signal_name": _helper(signal_text),
     "signal_thread": _signal(thread=True),
     "str": _str,
     "str_concat": _helper(concatenated),

@@ -10,7 +10,7 @@ from typing import Final
 from engine.trace.bpftrace import types as kinds
 from engine.trace.bpftrace.layouts import size_of
 from engine.trace.bpftrace.maps import ScriptMap
-from engine.trace.bpftrace.type_names import type_name
+from engine.trace.bpftrace.type_rules import type_name
 
 MOST_VALUE: Final = 1 << 20
 """Bytes of one value: a string, a structure, a tuple, a key of a map."""

@@ -3,8 +3,11 @@
 from collections.abc import Mapping
 from typing import Final, Protocol
 
+from msgspec import Struct
+
 from engine.image.datatypes import DataType, TypeKind
-from engine.trace.bpftrace.c_types import Space, value_type
+from engine.trace.bpftrace.c_definitions import CDefinitions
+from engine.trace.bpftrace.c_types import Space, enumeration, value_type
 from engine.trace.bpftrace.tree import TypeName
 from engine.trace.bpftrace.types import (
     BOOL,
@@ -48,26 +51,6 @@ _OWN: Final[Mapping[str, Type]] = {
 
 _C_WORDS: Final = frozenset(("char", "short", "int", "long", "signed", "unsigned"))
 
-_C_NAMES: Final[Mapping[str, tuple[int, bool]]] = {
-    **{f"int{bits}_t": (bits, True) for bits in (8, 16, 32, 64)},
-    **{f"uint{bits}_t": (bits, False) for bits in (8, 16, 32, 64)},
-    **{f"{prefix}s{bits}": (bits, True) for prefix in ("", "__") for bits in (8, 16, 32, 64)},
-    **{f"{prefix}u{bits}": (bits, False) for prefix in ("", "__") for bits in (8, 16, 32, 64)},
-    "uid_t": (32, False),
-    "gid_t": (32, False),
-    "pid_t": (32, True),
-    "dev_t": (64, False),
-}
-_WORD_SIZED: Final[Mapping[str, bool]] = {
-    "size_t": False,
-    "ssize_t": True,
-    "off_t": True,
-    "intptr_t": True,
-    "uintptr_t": False,
-    "ptrdiff_t": True,
-}
-"""Names of C's headers that are no words of C, signed or not, as large as an address."""
-
 MAX_ARRAY: Final = 1 << 24
 """Bytes of an array that a script may name."""
 
@@ -83,6 +66,29 @@ class NamedTypes(Protocol):
 
     def enumerator(self, name: str) -> tuple[int, Enumeration] | None:
         """The value of a constant of an enumeration, and which one that is."""
+
+
+class ScriptTypes(Struct, frozen=True):
+    """The types that a script defines itself.
+
+    Attributes:
+        definitions: its definitions.
+    """
+
+    definitions: CDefinitions
+
+    def struct(self, name: str) -> DataType | None:
+        """A structure, union or enumeration by its name, with or without the word before it."""
+        return self.definitions.struct(name)
+
+    def typedef(self, name: str) -> DataType | None:
+        """What a name of a type stands for."""
+        return self.definitions.typedef(name)
+
+    def enumerator(self, name: str) -> tuple[int, Enumeration] | None:
+        """The value of a constant of an enumeration, and which one that is."""
+        found = self.definitions.enumerator(name)
+        return None if found is None else (found[0], enumeration(found[1]))
 
 
 class TypeLookup:
@@ -134,13 +140,7 @@ class TypeLookup:
         if words and all(word in _C_WORDS for word in words):
             return self._of_words(words)
         data = self._typedef(plain) or self._struct(plain)
-        if data is not None:
-            return value_type(data, space)
-        if plain in _C_NAMES:
-            return Integer(*_C_NAMES[plain])
-        if plain in _WORD_SIZED:
-            return Integer(8 * self._pointer_size, _WORD_SIZED[plain])
-        return None
+        return None if data is None else value_type(data, space)
 
     def enumerator(self, name: str) -> tuple[int, Enumeration] | None:
         """The value of a constant of an enumeration, and which one that is."""
