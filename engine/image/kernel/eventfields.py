@@ -106,6 +106,9 @@ class EventFields:
         count = reader.number(at + row["nb_args"][0], 4)
         types, names = (reader.pointer(at + row[each][0]) for each in ("types", "args"))
         return tuple(
-            (reader.text(reader.pointer(types + 8 * one)), reader.text(reader.pointer(names + 8 * one)))
+            (
+                reader.text(reader.pointer(types + 8 * one)),
+                reader.text(reader.pointer(names + 8 * one)),
+            )
             for one in range(min(count, _ARGUMENTS_MOST))
         )

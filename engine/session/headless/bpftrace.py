@@ -92,7 +92,7 @@ def opened_script(
 
     with _loaded(request.config) as session:
         run = ScriptRun(session)
-        sink = ScriptSink(session, request.output, write, write_error)
+        sink = ScriptSink(session.outputs, request.output, write, write_error)
         run.printed = sink.flush
         tracing = Tracing(session, TraceOptions(), consumer=run.consume)
         try:

@@ -131,6 +131,9 @@ class RunSurroundings(Protocol):
     def task(self) -> int:
         """`curtask`: the address of the kernel's record of the task; 0 outside of kernels."""
 
+    def user_mode(self) -> bool:
+        """`usermode`: a program runs, no kernel."""
+
     def path(self, address: int, size: int) -> bytes:
         """`path`: what a `struct path` of the kernel names, at most so many bytes."""
 

@@ -14,9 +14,9 @@ from engine.errors import ProbeError
 from engine.image.kernel.eventarray import find_event_array
 from engine.image.kernel.eventfields import EventFields
 from engine.session.kernel.opened import OpenedKernel
-from engine.session.protocol.requests import ProbeRequest
 from engine.session.tracing.boot_probes import BootProbe, BootProbes, WaitingProbe
-from engine.trace.bpftrace.attach_points import has_glob
+from engine.trace import syscalls
+from engine.trace.bpftrace.attach_points import full_name, has_glob
 from engine.trace.bpftrace.tree import AttachPoint
 
 CODE: Final = frozenset({"kprobe", "kretprobe", "fentry", "fexit"})
@@ -29,7 +29,7 @@ KERNEL: Final = "vmlinux"
 """How attach points call the kernel itself."""
 
 
-class PointRefusal(ProbeError):
+class PointRefusedError(ProbeError):
     """A place of a script that makes no sense for this kernel; its text says why."""
 
 
@@ -67,25 +67,23 @@ class KernelPoints:
         """The places that one with globs means; empty where there is none.
 
         Raises:
-            PointRefusal: the place makes no sense.
+            PointRefusedError: the place makes no sense.
         """
         if point.provider in CODE:
             return self._in_code(point)
         if point.provider == "tracepoint":
-            return [
-                _at(point, *each) for each in self.events_like(point.target, point.function)
-            ]
+            return [_at(point, *each) for each in self.events_like(point.target, point.function)]
         if point.provider == "rawtracepoint":
             return [_at(point, *each) for each in self._raw(point.function)]
         return [point]
 
     def _in_code(self, point: AttachPoint) -> list[AttachPoint]:
         if point.target == "bpf":
-            raise PointRefusal("programs of BPF are not probed: the kernel's functions are")
+            raise PointRefusedError("programs of BPF are not probed: the kernel's functions are")
         if point.address is not None or self._is_of_module(point):
             return [point]
         if has_glob(point.target) and not fnmatch.fnmatchcase(KERNEL, point.target):
-            raise PointRefusal(
+            raise PointRefusedError(
                 f"{point.target}: which modules the kernel will load nobody knows: name one"
             )
         if has_glob(point.function):
@@ -118,7 +116,7 @@ class KernelPoints:
     def _raw(self, pattern: str) -> Iterator[tuple[str, str]]:
         """(the kernel, name) of events whose arguments scripts get as the tracepoint has them."""
         for group, name in sorted(self.fields.events, key=lambda each: each[1]):
-            if group != "syscalls" and fnmatch.fnmatchcase(name, pattern):
+            if group != syscalls.GROUP and fnmatch.fnmatchcase(name, pattern):
                 yield KERNEL, name
 
     def event(self, point: AttachPoint) -> tuple[str, str]:
@@ -126,7 +124,9 @@ class KernelPoints:
         if point.provider == "tracepoint":
             return point.target, point.function
         return next(
-            (each for each in self.fields.events if each[1] == point.function and each[0] != "syscalls")
+            each
+            for each in self.fields.events
+            if each[1] == point.function and each[0] != syscalls.GROUP
         )
 
     # -- places without globs -------------------------------------------------------------
@@ -154,21 +154,10 @@ class KernelPoints:
         place += f"+{point.offset}" if point.offset else ""
         self._count += 1
         line = f"{'r' if is_return else 'p'}:{GROUP}/e{self._count} {place}"
-        (probe,) = probes.probes(ProbeRequest(definitions=(line,)))
-        return KernelPoint(point, probe)
+        return KernelPoint(point, probes.probe(line))
 
 
 def _at(point: AttachPoint, target: str, function: str) -> AttachPoint:
     """A place with its globs replaced."""
-    text = point.text
-    if text == _name(point):
-        text = _name(replace(point, target=target, function=function))
-    return replace(point, text=text, target=target, function=function)
-
-
-def _name(point: AttachPoint) -> str:
-    """The whole name of a place, as `probe` gives it."""
-    function = point.function + (f"+{point.offset}" if point.function and point.offset else "")
-    numbers = (point.address or 0, point.rate)
-    shown = [point.target, function, *(str(one) for one in numbers if one)]
-    return ":".join((point.provider, *filter(None, shown)))
+    found = replace(point, target=target, function=function)
+    return replace(found, text=full_name(found))

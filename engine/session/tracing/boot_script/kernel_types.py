@@ -14,7 +14,7 @@ from engine.session.tracing.boot_script.kernel_points import (
     CODE,
     RAW,
     KernelPoints,
-    PointRefusal,
+    PointRefusedError,
 )
 from engine.trace import syscalls
 from engine.trace.bpftrace.attach_points import has_glob
@@ -39,6 +39,8 @@ LOCATIONS: Final = ("__data_loc", "__rel_loc")
 _KEYWORDS: Final = ("struct", "union", "enum", "class")
 _ARRAY: Final = re.compile(r"(?P<element>.*\S)\s*\[[^\]]*\]$")
 _QUALIFIERS: Final = re.compile(r"\b(?:const|volatile|__user|__rcu|__kernel)\b")
+_OF_TRACEPOINTS: Final = ("__probestub_", "__traceiter_", "__bpf_trace_")
+"""Functions whose parameters are those of a tracepoint."""
 _REGISTERS: Final = 6
 """Arguments that registers hold; the others are on the stack."""
 _WORD: Final = 8
@@ -48,6 +50,7 @@ _COUNTERS: Final = (
     "an emulated processor has no counters of its hardware: profile and interval probes sample by"
     " the machine's time"
 )
+_NOT_WATCHED: Final = "no memory of a booted kernel is watched: probe the functions that write it"
 _REFUSED: Final = {
     "uprobe": _BY_ITSELF,
     "uretprobe": _BY_ITSELF,
@@ -55,8 +58,8 @@ _REFUSED: Final = {
     "hardware": _COUNTERS,
     "software": "counters of software are not read: tracepoint:sched and tracepoint:exceptions"
     " have the events, profile and interval probes sample by the machine's time",
-    "watchpoint": "no memory of a booted kernel is watched: probe the functions that write it",
-    "asyncwatchpoint": "no memory of a booted kernel is watched: probe the functions that write it",
+    "watchpoint": _NOT_WATCHED,
+    "asyncwatchpoint": _NOT_WATCHED,
     "iter": "there are no iterators of BPF: tracepoint:sched follows tasks as they come and go",
     "self": "nobody signals a script of a booted kernel: interval probes run its actions",
     "bench": "bench probes are measured by bpftrace --mode bench; kprobe-tui bench measures here",
@@ -86,6 +89,11 @@ class KernelTypes:
     def registers(self) -> Sequence[str]:
         """The names that `reg()` takes."""
         return tuple(self._opened.arch.probes.fetch_registers)
+
+    def register(self, name: str) -> str | None:
+        """The whole register that a name of `reg()` means; None if there is none."""
+        names = self._opened.arch.probes.fetch_registers
+        return names.get(name) or (name if name in names.values() else None)
 
     # -- types by name --------------------------------------------------------------------
 
@@ -135,7 +143,7 @@ class KernelTypes:
         """The places of a point with globs; the point itself if it has none or none matches."""
         try:
             return self._points.expanded(point) or (point,)
-        except PointRefusal:
+        except PointRefusedError:
             return (point,)
 
     def problem(self, point: AttachPoint) -> str:
@@ -143,7 +151,7 @@ class KernelTypes:
         try:
             if self._points.expanded(point):
                 return ""
-        except PointRefusal as error:
+        except PointRefusedError as error:
             return str(error)
         where = f"{point.target}:{point.function}" if point.target else point.function
         return f"No matches for {point.provider} {where}"
@@ -152,14 +160,20 @@ class KernelTypes:
         """The members of `args` there; None where nothing tells them."""
         if point.provider in CODE:
             function = self._described(point)
-            return None if function is None else {
-                name: kind for name, (kind, _) in self._places_of(function.parameters).items()
-            }
+            return (
+                None
+                if function is None
+                else {
+                    name: kind for name, (kind, _) in self._places_of(function.parameters).items()
+                }
+            )
         if point.provider == "rawtracepoint":
             parameters = self.raw_parameters(point.function)
-            return None if parameters is None else {
-                name: kind for name, (kind, _) in self._places_of(parameters).items()
-            }
+            return (
+                None
+                if parameters is None
+                else {name: kind for name, (kind, _) in self._places_of(parameters).items()}
+            )
         if point.provider == "tracepoint" and not has_glob(point.target + point.function):
             return self._record(point.target, point.function)
         return None
@@ -234,15 +248,9 @@ class KernelTypes:
         return found
 
     def raw_parameters(self, name: str) -> tuple[BtfParameter, ...] | None:
-        """What a tracepoint hands over, by the type that BTF has for its functions."""
-        for types in self._all:
-            try:
-                named = types.named(f"btf_trace_{name}")
-                if named is not None:
-                    return named.target.named_parameters[0][1:]
-            except ImageError:
-                continue
-        return None
+        """What a tracepoint hands over, by a function of its own; the first one is its data."""
+        found = (self._function(f"{prefix}{name}") for prefix in _OF_TRACEPOINTS)
+        return next((each.parameters[1:] for each in found if each is not None), None)
 
     # -- records --------------------------------------------------------------------------
 

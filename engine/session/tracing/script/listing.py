@@ -13,7 +13,7 @@ from engine.trace.bpftrace.text import Remarks, ScriptText, Span
 from engine.trace.bpftrace.tree import AttachPoint
 from engine.trace.bpftrace.types import Array, Boolean, Enumeration, Integer, Pointer, Text, Type
 
-_SHORT: Final = {
+SHORT: Final = {
     "t": "tracepoint",
     "u": "uprobe",
     "ur": "uretprobe",
@@ -28,7 +28,7 @@ _SHORT: Final = {
     "p": "profile",
     "w": "watchpoint",
 }
-_TIMES: Final = ("hz", "ms", "s", "us")
+TIMES: Final = ("hz", "ms", "s", "us")
 _NOWHERE: Final = Span(0, 0)
 
 
@@ -54,7 +54,7 @@ class ProbeListing:
             ProbeError: there is no provider of that name.
         """
         provider, _, rest = pattern.partition(":")
-        provider = _SHORT.get(provider, provider) or "*"
+        provider = SHORT.get(provider, provider) or "*"
         known = ("self", "tracepoint", "interval", "profile", "usdt", *sorted(USERS))
         known = (*known, *sorted(KERNELS)) if self._kernel else known
         wanted = [each for each in known if fnmatchcase(each, provider)]
@@ -72,7 +72,7 @@ class ProbeListing:
             yield from (f"self:{each}" for each in texts if fnmatchcase(each, rest or "*"))
             return
         if provider in ("interval", "profile"):
-            each = (f"{unit}:" for unit in _TIMES)
+            each = (f"{unit}:" for unit in TIMES)
             yield from (f"{provider}:{one}" for one in each if fnmatchcase(one, rest or "*"))
             return
         parts = rest.split(":") if rest else []
@@ -94,26 +94,26 @@ class ProbeListing:
         """The arguments of a probe, indented."""
         if point.provider == "usdt":
             kinds = self._around.usdt_arguments(point) or ()
-            yield from (f"    {_text(kind)} arg{at}" for at, kind in enumerate(kinds))
+            yield from (f"    {type_text(kind)} arg{at}" for at, kind in enumerate(kinds))
             return
         for name, kind in (self._around.arguments(point) or {}).items():
-            yield f"    {_text(kind)} {name}"
+            yield f"    {type_text(kind)} {name}"
         returned = self._around.returns(point) if point.provider in USERS | KERNELS else None
         if returned is not None:
-            yield f"    {_text(returned)} retval"
+            yield f"    {type_text(returned)} retval"
 
 
-def _text(kind: Type) -> str:
+def type_text(kind: Type) -> str:
     """A type as C has it."""
     if isinstance(kind, Integer):
         return f"{'' if kind.signed else 'u'}int{kind.bits}"
     if isinstance(kind, Pointer):
-        target = _text(kind.target)
+        target = type_text(kind.target)
         return f"{'char' if target == 'int8' else target} *"
     if isinstance(kind, Text):
         return f"char[{kind.size}]"
     if isinstance(kind, Array):
-        return f"{_text(kind.element)}[{kind.count}]"
+        return f"{type_text(kind.element)}[{kind.count}]"
     if isinstance(kind, Enumeration):
         return f"enum {kind.name}"
     if isinstance(kind, Boolean):
