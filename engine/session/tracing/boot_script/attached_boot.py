@@ -411,7 +411,7 @@ class AttachedBootScript:
 
         def told(wanted: dict[int | None, list[Action]], *, ends: bool) -> None:
             number, saved = call()
-            if not saved or number >= 1 << 31:
+            if not saved:
                 return
             if ends and status is not None and number_at(task() + status[0], 4) & _OF_32_BITS:
                 return  # a call of a program of 32 bits, whose beginning is not told either
