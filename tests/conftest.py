@@ -32,9 +32,11 @@ MAY_BE_SKIPPED: tuple[tuple[str, str], ...] = (
     (
         r"(trace/test_(definition|filter)|tracing/test_tracing|x86_64/test_mistakes"
         r"|live/test_(recording|machine_files)|guest/test_probing_inodes|program/test_markers"
-        r"|test_perf_events)_live\.py",
+        r"|test_perf_events|bpftrace/test_printing)_live\.py",
         "KPROBE_TUI_LIVE_KERNEL",
     ),
+    # It compiles a part of bpftrace, from a checkout that the environment names.
+    (r"bpftrace/test_against_bpftrace_source\.py", "KPROBE_TUI_BPFTRACE_SOURCE"),
     # It mounts a file system of its own.
     (r"hostile/test_memory_limit\.py::test_linux_says", "KPROBE_TUI_LIVE_KERNEL"),
     # It boots a machine, which takes minutes of emulation.

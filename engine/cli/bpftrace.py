@@ -212,7 +212,9 @@ def bpftrace(
         if dry_run:
             console.remarks(scripted.remarks, values["color"])
             return 0
-        reports = scripted.run(lambda session: attached(session, values["timeout"]))
+        reports = scripted.run(
+            lambda session: attached(session, values["timeout"], scripted.special)
+        )
     show(reports, values["color"])
     return reports.exit_code
 

@@ -308,9 +308,7 @@ class _HeaderReader(TokenReader[HeaderWord]):
             self._take()
         if found is None and words:
             made = builtin(words)
-            contradicts = "signed" in words and "unsigned" in words
-            twice = any(words.count(one) > 1 for one in words if one != "long")
-            if made is None or contradicts or twice or _mixed(words):
+            if made is None or contradict(words):
                 self._fail(start, f"{' '.join(words)!r} is no type of C")
             found = made
         if found is None:
@@ -500,8 +498,12 @@ class _HeaderReader(TokenReader[HeaderWord]):
 _TAGS: Final = frozenset(("struct", "union", "enum", *_IDLE, *_ATTRIBUTES))
 
 
-def _mixed(words: Sequence[str]) -> bool:
+def contradict(words: Sequence[str]) -> bool:
     """True for words that no type of C has together: "short double", "unsigned void"."""
+    if "signed" in words and "unsigned" in words:
+        return True
+    if any(words.count(one) > 1 for one in words if one != "long"):
+        return True
     sizes = "short" in words or "long" in words
     signs = "signed" in words or "unsigned" in words
     if "double" in words:

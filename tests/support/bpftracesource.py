@@ -252,9 +252,10 @@ def built(source: Path, folder: Path) -> "BpftraceSource":
     end = found.index("template <typename T>\nvoid sort_by_key_type")
     (folder / "main.cpp").write_text(_MAIN.replace("@HISTOGRAMS@", found[start:end]))
     files = [folder / name for name in _FILES if name.endswith(".cpp")]
-    command = [tool("g++"), "-std=c++20", "-O0", "-I", folder, "-include", "optional"]
     program = folder / "shown"
-    subprocess.run([*command, "-o", program, *files, folder / "main.cpp"], check=True)
+    options = ["-std=c++20", "-I", str(folder), "-include", "optional", "-o", str(program)]
+    sources = [str(file) for file in (*files, folder / "main.cpp")]
+    subprocess.run([tool("g++"), *options, *sources], check=True)
     return BpftraceSource(program)
 
 

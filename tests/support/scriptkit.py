@@ -1,6 +1,7 @@
 """Surroundings of bpftrace scripts without a guest: types from a text of C, places from tables."""
 
 from collections.abc import Mapping, Sequence
+from typing import Literal
 
 from msgspec import Struct, field
 
@@ -112,7 +113,7 @@ class PlainSurroundings(Struct):
 
     def _type(self, text: str) -> Type:
         name, stars = text.rstrip("* ").partition("[")[0], text.count("*")
-        suffixes = ["*"] * stars
+        suffixes: list[Literal["*"] | int | None] = ["*"] * stars
         if "[" in text:
             suffixes += [int(text.partition("[")[2].rstrip("]"))]
         lookup = TypeLookup((ScriptTypes(self.definitions),), self.pointer_size)

@@ -1,7 +1,8 @@
 """Runs of guests with scripts of bpftrace, and lists of what scripts can be attached to."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from signal import SIGUSR1
 from typing import TYPE_CHECKING
 
 from engine.errors import CommandError, ProbeError
@@ -38,6 +39,11 @@ class ScriptedGuest:
     def remarks(self) -> tuple[Report, ...]:
         """Remarks about what was set up, for those who do not run it."""
         return (*self._session.opened.damage(), *self._session.remarks)
+
+    @property
+    def special(self) -> Mapping[int, Callable[[], None]]:
+        """What to do at signals to the tool that the guest does not get."""
+        return {SIGUSR1: self._script.signalled} if self._script.hears_signals else {}
 
     def run(self, attach: Attach) -> Reports:
         """Run the guest to its end, then the script's.
@@ -87,7 +93,7 @@ def opened_script(
         CommandError: the output cannot be written.
     """
     text = ScriptText(request.name, request.text)
-    tree = parse(text)
+    tree = parse(text, request.parameters)
     from engine.session.tracing.script.attached import AttachedScript  # a list needs no compiler
 
     with _loaded(request.config) as session:

@@ -51,7 +51,7 @@ def histogram_type(site: CallSite) -> Type | None:
     """`hist(n)`, `hist(n, bits)`."""
     bits = site.number(1) if len(site.arguments) == 2 else 0
     if bits is None:
-        site.error(f"{site.name}: invalid bits value, need integer literal")
+        site.error(f"{site.name}() expects a int literal ({site.given(1)} provided)")
         return None
     if not 0 <= bits <= 5:
         site.error(f"{site.name}: bits {bits} must be 0..5")

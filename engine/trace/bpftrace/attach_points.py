@@ -203,7 +203,9 @@ def _cut(text: str, parameters: Sequence[str]) -> list[str]:
             part = []
             continue
         if piece[0] == "$":
-            *cut, piece = _SIGN.split(_parameter(piece, text[match.end() :][:1], parameters))
+            *cut, piece = _SIGN.split(
+                _parameter(piece, text[match.end() : match.end() + 1], parameters)
+            )
             for one, sign in zip(
                 cut[::2], cut[1::2], strict=True
             ):  # a parameter's colons cut, too

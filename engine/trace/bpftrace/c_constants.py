@@ -4,9 +4,12 @@ import operator
 from collections.abc import Callable
 from typing import Final
 
-from engine.trace.bpftrace.text import Remark, ScriptError, ScriptText
+from engine.trace.bpftrace.expressions import ExpressionReader
+from engine.trace.bpftrace.text import Remark, ScriptError, ScriptText, Span
+from engine.trace.bpftrace.tokens import TokenStream
 from engine.trace.bpftrace.tree import (
     Binary,
+    Block,
     BooleanLiteral,
     Cast,
     Conditional,
@@ -81,6 +84,28 @@ def constant(
     if found is None:
         raise fault("expression is not an integer constant expression")
     return _wrapped(found)
+
+
+def expression_of(script: ScriptText, text: str, span: Span) -> Expression:
+    """The expression that a text of C's preprocessor is.
+
+    Args:
+        script: the script that it belongs to.
+        text: it; no macros are left in it.
+        span: the place of all of it.
+
+    Raises:
+        ScriptError: it is none.
+    """
+    words = TokenStream(script, text, span)
+
+    def no_block() -> Block:
+        raise words.failure("expected expression")
+
+    found = ExpressionReader(words, no_block, lambda *_: None).expression()
+    if not words.is_at_end:
+        raise words.failure("unexpected input")
+    return found
 
 
 def _binary(

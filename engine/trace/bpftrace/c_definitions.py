@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from engine.image.datatypes import DataType, TypeKind
 from engine.language.made_records import MadeAlias, MadeRecord
-from engine.language.prototypes import MadeEnum
+from engine.language.prototypes import MadeEnum, contradict
 from engine.language.value_types import (
     LONG,
     UNSIGNED_LONG,
@@ -23,11 +23,12 @@ from engine.language.value_types import (
     integer,
     pointer_to,
 )
-from engine.trace.bpftrace.c_constants import constant
+from engine.trace.bpftrace.c_constants import constant, expression_of
 from engine.trace.bpftrace.c_layout import RecordLayout
 from engine.trace.bpftrace.c_macros import HAS_BTF, CMacro, CMacros
+from engine.trace.bpftrace.c_standard_types import standard_type
 from engine.trace.bpftrace.c_uses import CMacroUses
-from engine.trace.bpftrace.expressions import ExpressionReader, expression_of
+from engine.trace.bpftrace.expressions import ExpressionReader
 from engine.trace.bpftrace.text import ScriptError, ScriptText, Span
 from engine.trace.bpftrace.tokens import NAME, TokenStream
 from engine.trace.bpftrace.tree import Block, CDefinition, Expression, TypeName
@@ -49,37 +50,6 @@ _MAX_SIZE: Final = 1 << 31
 """Bytes of a type."""
 _LARGEST_ALIGNMENT: Final = 16
 """What `aligned` without a number means."""
-_STANDARD: Final = {
-    **{f"{sign}int{bits}{tail}": (bits, not sign) for sign in ("", "u") for bits in (8, 16, 32, 64)
-       for tail in ("", "_t")},
-    **{f"{under}{letter}{bits}": (bits, letter == "s") for under in ("", "__")
-       for letter in "su" for bits in (8, 16, 32, 64)},
-    **{f"__{order}{bits}": (bits, False) for order in ("le", "be") for bits in (16, 32, 64)},
-    **{f"u_int{bits}_t": (bits, False) for bits in (8, 16, 32, 64)},
-    "__sum16": (16, False),
-    "__wsum": (32, False),
-    "u_char": (8, False),
-    "u_short": (16, False),
-    "u_int": (32, False),
-    "umode_t": (16, False),
-    "dev_t": (32, False),
-    "pid_t": (32, True),
-    "uid_t": (32, False),
-    "gid_t": (32, False),
-    "gfp_t": (32, False),
-    "fmode_t": (32, False),
-    "loff_t": (64, True),
-    "sector_t": (64, False),
-    "ino_t": (0, False),
-    "size_t": (0, False),
-    "ssize_t": (0, True),
-    "off_t": (0, True),
-    "time_t": (0, True),
-    "uintptr_t": (0, False),
-    "intptr_t": (0, True),
-    "u_long": (0, False),
-}  # fmt: skip
-"""Names of integers that every header declares: bits, 0 for those of a pointer; with a sign."""
 
 
 class TagReference(MadeType, frozen=True):
@@ -204,18 +174,15 @@ class CDefinitions:
     def typedef(self, name: str) -> DataType | None:
         """What a name stands for, in the script or in all headers; None if it is no such name."""
         found = self._types.get(name)
-        return cast("DataType | None", self._standard(name) if found is None else found)
+        return cast(
+            "DataType | None", standard_type(name, self.pointer_size) if found is None else found
+        )
 
     def named(self, name: str) -> CType | None:
         """The same, and names of the guest."""
-        return self._types.get(name) or self._outside(name) or self._standard(name)
-
-    def _standard(self, name: str) -> CType | None:
-        if name not in _STANDARD:
-            return None
-        bits, signed = _STANDARD[name]
-        made = integer(bits // 8 or self.pointer_size, signed=signed)
-        return MadeAlias(made.kind, made.size, name, made_of=made)
+        return (
+            self._types.get(name) or self._outside(name) or standard_type(name, self.pointer_size)
+        )
 
     def enumerator(self, name: str) -> tuple[int, DataType] | None:
         """The value of a name of an enumeration of the script, and the enumeration."""
@@ -325,7 +292,7 @@ class _DeclarationReader:
                     raise self._failure(f"unknown type name '{word}'")
                 words.next()
         if base:
-            found = self._number(base)
+            found = None if contradict(base) else self._number(base)
             if found is None:
                 raise self._failure(f"'{' '.join(base)}' is no type of C", start)
         if found is None:
@@ -420,7 +387,8 @@ class _DeclarationReader:
         names: set[str] = set()
         for name, kind, bits, own, start in members:
             if name in names:
-                raise self._failure(f"duplicate member '{name}'", start)
+                place = self._words.span(start, start + len(name))
+                raise self._words.failure(f"duplicate member '{name}'", place)
             if name:
                 names.add(name)
             packed = attributes.packed or own.packed

@@ -156,7 +156,7 @@ class CallCode:
             if bits or (number.bits == 64 and not number.signed):
                 bucket = f"{self.helper(hist_bucket)}({value}, {bits})"
             else:  # the same without a call
-                value = self.lines.kept(value)
+                value = self.lines.temporary(value)
                 bucket = f"{value}.bit_length() + 1 if {value} >= 0 else 0"
             key, value = self.lines.temporary(f"({key}, {bucket})"), "1"
         elif kind.kind == "lhist":

@@ -75,7 +75,7 @@ class CallTypes:
         findings: Findings,
         conversions: Conversions,
         of: Callable[[Node], Type | None],
-        key: Callable[[MapName, Expression], MapFacts | None],
+        key: Callable[[MapName, Expression, Node], MapFacts | None],
     ) -> None:
         self._findings, self._conversions = findings, conversions
         self._of, self._key = of, key
@@ -176,7 +176,11 @@ class CallTypes:
             if row.name in _FORMATTED and index == 0:
                 self._any.add(argument)
             elif row.name == "str" and index == 0:
-                if isinstance(argument, Binary) and isinstance(argument.left, Parameter):
+                if (
+                    isinstance(argument, Binary)
+                    and argument.operator == "+"
+                    and isinstance(argument.left, Parameter)
+                ):
                     self._any.add(argument.left)
                 self._any.add(argument)
             kind = self._of(argument)
@@ -249,9 +253,10 @@ class CallTypes:
         """`delete(@x, key)`, `delete(@x[key])`, `delete(@x)`."""
         first = site.arguments[0]
         if len(site.arguments) == 2:
-            return self._keyed(site, "delete() with two arguments")
+            self._keyed(site, "delete() with two arguments")
+            return True
         if isinstance(first, MapEntry):
-            if self._key(first.map, first.key) is None:
+            if self._key(first.map, first.key, first) is None:
                 self._findings.error(
                     f"@{first.map.name} used as a map with an explicit key (non-scalar map), "
                     "previously used without an explicit key (scalar map)",
@@ -270,19 +275,23 @@ class CallTypes:
 
     def _has_key(self, site: CallSite) -> bool:
         """`has_key(@x, key)`."""
-        return self._keyed(site, "has_key()")
+        self._keyed(site, "has_key()")
+        return True
 
     def _keyed(self, site: CallSite, words: str) -> bool:
         name, key = site.arguments[0], site.arguments[1]
         if not isinstance(name, MapName):
             self._findings.error(f"{site.name}() expects a map argument", name)
-        elif self._key(name, key) is None:  # type: ignore[arg-type]  # an expression
+        elif self._key(name, key, site.node) is None:  # type: ignore[arg-type]  # an expression
             site.error(f"call to {words} expects a map with explicit keys (non-scalar map)")
-        return True
+        else:
+            return True
+        return False
 
     def _find(self, site: CallSite) -> bool:
         """`find(@x, key, $value)`."""
-        self._keyed(site, "find")
+        if not self._keyed(site, "find"):
+            return True
         name, target = site.arguments[0], site.arguments[2]
         if not isinstance(target, Scratch):
             self._findings.error("find() expects a variable as its third argument", target)

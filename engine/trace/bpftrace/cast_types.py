@@ -96,7 +96,7 @@ class CastTypes:
         if isinstance(of, MapName):
             facts = self._findings.map(of)
             self._findings.inspected.append(facts)
-            if facts.scalar is False:
+            if facts.scalar is not True:
                 return facts.key  # the type of a whole map is that of its keys
         return self._of(of)
 
@@ -105,7 +105,7 @@ class CastTypes:
     def cast(self, node: Cast) -> Type | None:
         """The type of a cast."""
         kind = self._of(node.operand)
-        target = self.written(node.type)
+        target = self._target(node)
         if target is None:
             return None
         if isinstance(target, Array) and not target.count and kind is not None:
@@ -123,6 +123,18 @@ class CastTypes:
         if self._findings.is_final:
             self._check(node, kind, target)
         return target
+
+    def _target(self, node: Cast) -> Type | None:
+        written = node.type
+        if (
+            isinstance(written, TypeName)
+            and written.name.startswith("enum ")
+            and self._findings.lookup.named(written.name) is None
+        ):
+            name = written.name.removeprefix("enum ")
+            self._findings.error(f"Unknown enum: {name}", node)
+            return None
+        return self.written(written)
 
     def _check(self, node: Cast, kind: Type | None, target: Type) -> None:
         if isinstance(kind, Structure):

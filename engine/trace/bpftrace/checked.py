@@ -13,7 +13,9 @@ decided, parameters are literals, and a function that has several spellings is t
 | `print(@x[1])`, `print($y)` | `Call("print", (expression,))` |
 | `pid()`, `pid`, `nsecs()` | `Name("pid")`, `Name("nsecs")` |
 | `nsecs(boot)`, `kstack(perf, 3)` | a `Call`; `Name`s that are words have no type |
-| `sizeof`, `offsetof`, `typeof`, `typeinfo`, `comptime` | a literal |
+| `sizeof`, `offsetof`, `comptime`, `$1`, `getopt()` | a literal |
+| `config`, `typeinfo()`, `args` without a member | a `RecordLiteral` |
+| `(*args).x`, `args->x` | a `Field` of `Name("args")` |
 | `printf("%d", 1)` | a `Call`; its first argument is a `StringLiteral` |
 | `@x = count()` | an `Assignment` with a `Call`, whose type is an `Aggregate` |
 | `@x`, `@x[1]` of an aggregate, read as a number | in `conversions` with an `Integer` |

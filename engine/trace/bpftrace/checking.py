@@ -74,7 +74,6 @@ def check(
         _types(script, text, surroundings),
         parameters,
         _declared(script, remarks),
-        None,
     )
     _check_imports(script, remarks)
     probes = _Preparation(script, findings).probes()
@@ -288,7 +287,7 @@ def _check_maps(findings: Findings) -> None:
             findings.error(
                 "Incompatible map types. Type from declaration: "
                 f"{declaration.kind}. Type from value/key type: {wanted}hash",
-                declaration,
+                facts.place,
             )
 
 

@@ -164,6 +164,12 @@ _WITHOUT_EFFECT: Final = {
 }
 
 
+_LICENSES: Final = (
+    *("GPL", "GPL v2", "GPL and additional rights"),
+    *("Dual BSD/GPL", "Dual MIT/GPL", "Dual MPL/GPL"),
+)
+
+
 def _with(config: Config, written: str, value: _Value) -> Config:
     name = written.lower().removeprefix(_PREFIX)
     if name.startswith("unstable_") and name in dict(config.unstable):
@@ -191,10 +197,17 @@ def configured(
         if name in _DEPRECATED:
             remarks.warning(f"{setting.name} is deprecated and has no effect", setting.span)
             continue
-        if name in _WITHOUT_EFFECT:
+        if name == "license" and setting.value not in _LICENSES:
+            remarks.error(
+                f"Invalid value for license. Found: {setting.value}. Valid values: "
+                f"{', '.join(_LICENSES)}.",
+                setting.span,
+            )
+        elif name in _WITHOUT_EFFECT:
             remarks.warning(
                 f"{setting.name} has no effect here: {_WITHOUT_EFFECT[name]}", setting.span
             )
+        if name in _WITHOUT_EFFECT:
             continue
         new = _RENAMED.get(name)
         if new is not None:

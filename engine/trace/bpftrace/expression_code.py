@@ -23,7 +23,7 @@ from engine.trace.bpftrace.conversion_code import (
     wrapped,
 )
 from engine.trace.bpftrace.layouts import Part, part_named, part_value, size_of, value_of
-from engine.trace.bpftrace.maps import SCALAR, ScriptMap, aggregate_number
+from engine.trace.bpftrace.maps import AVERAGED, SCALAR, ScriptMap
 from engine.trace.bpftrace.output import DIVIDED_BY_ZERO, MAP_FULL, OUT_OF_BOUNDS, Fault
 from engine.trace.bpftrace.source_lines import SourceLines, is_simple
 from engine.trace.bpftrace.state import ScriptState
@@ -157,7 +157,7 @@ class ExpressionCode:
 
     def variable(self, node: tree.Scratch) -> str:
         """The name of a scratch variable."""
-        return f"v_{self.script.variables.get(node, node.name)}"
+        return variable_code(self.script.variables.get(node, node.name))
 
     def _tuple(self, nodes: list[tree.Expression]) -> str:
         codes = self.values(nodes)
@@ -186,7 +186,7 @@ class ExpressionCode:
         return str(SCALAR) if isinstance(node, tree.MapName) else self.value(node.key)
 
     def entry(self, node: tree.MapName | tree.MapEntry, key: str | None = None) -> str:
-        """The code of an entry's value; of an aggregate that is one number.
+        """The code of an entry's value; of an aggregate its cell.
 
         Args:
             node: the entry.
@@ -199,8 +199,7 @@ class ExpressionCode:
             return f"{self.map_code(name)}.get({code})"
         entries, kind = self.entries_code(name), found.value
         if isinstance(kind, Aggregate):
-            number = self.lines.constant(Number(kind), ("number", kind))
-            return f"{number}({entries}.get({code}))"
+            return f"{entries}.get({code}, {'(0, 0)' if kind.kind in AVERAGED else '0'})"
         default = default_value(kind)
         simple = isinstance(default, int | bytes)
         zero = repr(default) if simple else self.lines.constant(default, ("default", kind))
@@ -487,6 +486,11 @@ class ExpressionCode:
         return f"memory({address} & 0xffffffffffffffff, {size})"
 
 
+def variable_code(name: str) -> str:
+    """The name of a scratch variable in the code, by its name in `CheckedScript.variables`."""
+    return f"v_{name.replace('.', '_in_')}"
+
+
 def _as(code: str, kind: Integer, wanted: Integer) -> str:
     """A number by its bits in a type that has as many, or more."""
     return code if fits(kind, wanted) else wrapped(code, wanted)
@@ -494,18 +498,6 @@ def _as(code: str, kind: Integer, wanted: Integer) -> str:
 
 def _not_set(node: Any) -> Any:
     raise AssertionError(node)
-
-
-class Number:
-    """Gives the number of an aggregate's cell; 0 where there is none."""
-
-    def __init__(self, kind: Aggregate) -> None:
-        """Take the aggregate's type."""
-        self._kind = kind
-
-    def __call__(self, cell: Any) -> int:
-        """The number."""
-        return 0 if cell is None else aggregate_number(self._kind, cell)
 
 
 class PartReader:

@@ -125,8 +125,9 @@ class ExpressionTypes:
     def condition(self, node: Expression, at: Node) -> None:
         """Look at what decides something."""
         kind = self.of(node)
+        known = isinstance(self.findings.constants.get(node), int | bytes)
         if self.findings.is_final and not (
-            integer_of(kind) is not None or isinstance(kind, Boolean | Pointer)
+            known or integer_of(kind) is not None or isinstance(kind, Boolean | Pointer)
         ):
             self.findings.error(f"Invalid condition: {kind_name(kind)}", at)
 
@@ -252,7 +253,7 @@ class ExpressionTypes:
 
     def entry(self, node: MapEntry) -> MapFacts | None:
         """A map one of whose entries is used; None, with an error, if it has none."""
-        facts = self.key(node.map, node.key)
+        facts = self.key(node.map, node.key, node)
         if facts is None:
             self.findings.error(
                 f"@{node.map.name} used as a map with an explicit key (non-scalar map), "
@@ -261,8 +262,8 @@ class ExpressionTypes:
             )
         return facts
 
-    def key(self, name: MapName, key: Expression) -> MapFacts | None:
-        """A map that is asked for a key; None if it has no keys."""
+    def key(self, name: MapName, key: Expression, at: Node) -> MapFacts | None:
+        """A map that is asked for a key at a place; None if it has no keys."""
         kind = self.of(key)
         facts = self.findings.map(name)
         if facts.scalar is True:
@@ -275,13 +276,13 @@ class ExpressionTypes:
             return facts
         whole = kind
         if isinstance(kind, Void):
-            self.findings.error("Value 'void' cannot be used as a map key.", key)
+            self.findings.error("Value 'void' cannot be used as a map key.", at)
         elif isinstance(kind, Aggregate) and not assignable(kind, facts.key):
-            self.findings.error(f"Value '{type_name(kind)}' cannot be used as a map key.", key)
+            self.findings.error(f"Value '{type_name(kind)}' cannot be used as a map key.", at)
         else:
             facts.is_used = True
             whole = self.conversions.number(key) or kind
-            self.findings.map_key(facts, whole, key)
+            self.findings.map_key(facts, whole, at)
         if (
             self.findings.is_final
             and facts.key is not None
@@ -290,7 +291,7 @@ class ExpressionTypes:
             self.findings.error(
                 f"Type mismatch for @{name.name}: trying to assign key of type "
                 f"'{type_name(kind)}' when map already has a key type '{type_name(facts.key)}'",
-                key,
+                at,
             )
         return facts
 
@@ -327,7 +328,7 @@ class ExpressionTypes:
         number = integer_of(kind)
         if number is None and isinstance(kind, Aggregate):
             number = integer_of(self.conversions.number(unary.operand))
-        if number is None and not (isinstance(kind, Pointer) and unary.operator == "!"):
+        if number is None:
             self.findings.error(
                 f"The {unary.operator} operator can not be used on expressions of type "
                 f"'{type_name(kind)}'",
@@ -336,7 +337,7 @@ class ExpressionTypes:
             return None
         if unary.operator == "!":
             return BOOL
-        return INT64 if number is not None and number.signed else UINT64
+        return INT64 if number.signed else UINT64
 
     def _behind(self, unary: Unary, kind: Type) -> Type | None:
         if isinstance(kind, Pointer):

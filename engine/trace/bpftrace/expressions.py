@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable
 from typing import Final, Literal, cast
 
-from engine.trace.bpftrace.text import ScriptText, Span
+from engine.trace.bpftrace.operator_chains import MAX_HEIGHT, RANKS, Operand, OperatorChain, grown
 from engine.trace.bpftrace.tokens import (
     END,
     MAP,
@@ -22,7 +22,6 @@ from engine.trace.bpftrace.tokens import (
 )
 from engine.trace.bpftrace.tree import (
     AddressOf,
-    Binary,
     Block,
     BooleanLiteral,
     Call,
@@ -53,29 +52,6 @@ from engine.trace.bpftrace.type_names import TypeNameReader, is_type
 
 MAX_NESTING: Final = 60
 """Brackets, blocks and calls in each other."""
-MAX_HEIGHT: Final = 120
-"""Levels of an expression's tree, chains of operators (`a + b + c`) included."""
-
-_RANKS: Final = {
-    "||": 1,
-    "&&": 2,
-    "|": 3,
-    "^": 4,
-    "&": 5,
-    "==": 6,
-    "!=": 6,
-    "<": 7,
-    ">": 7,
-    "<=": 7,
-    ">=": 7,
-    "<<": 8,
-    ">>": 8,
-    "+": 9,
-    "-": 9,
-    "*": 10,
-    "/": 10,
-    "%": 10,
-}
 _PREFIXES: Final = frozenset(("!", "-", "~", "*", "&", "&&", "++", "--"))
 _TARGETS: Final = (Scratch, MapName, MapEntry)
 _BUILTIN: Final = re.compile(
@@ -157,12 +133,7 @@ class ExpressionReader:
         self._depth -= 1
 
     def _grown(self, height: int) -> int:
-        """The height of a tree over one of a height."""
-        if height >= MAX_HEIGHT:
-            raise self._words.failure(
-                f"expression too long: more than {MAX_HEIGHT} parts in a chain"
-            )
-        return height + 1
+        return grown(self._words, height)
 
     def expression(self) -> Expression:
         """An expression of any kind.
@@ -196,39 +167,19 @@ class ExpressionReader:
     def _operators(self, left: Expression) -> Expression:
         """An expression of operators, the first operand of which was read already."""
         words = self._words
-        rank = _RANKS.get(words.word)
-        if rank is None or words.kind == STRING:
+        if words.kind != OPERATOR or words.word not in RANKS:
             return left
-        operands = [left]
-        heights = [self.height]
-        ends = [words.end]
-        pending: list[tuple[str, int]] = []
-        while rank is not None and words.kind == OPERATOR:
+        chain = OperatorChain(words, Operand(left, self.height, words.end))
+        while words.kind == OPERATOR and words.word in RANKS:
             if words.word == "/" and words.follows("{"):
                 break  # a predicate ends here
-            while pending and pending[-1][1] >= rank:
-                self._reduce(operands, heights, ends, pending.pop()[0])
-            pending.append((words.word, rank))
+            operator = words.word
             words.next()
-            operands.append(self._unary())
-            heights.append(self.height)
-            ends.append(words.end)
-            rank = _RANKS.get(words.word)
-        while pending:
-            self._reduce(operands, heights, ends, pending.pop()[0])
-        self.height = heights[0]
-        return operands[0]
-
-    def _reduce(
-        self, operands: list[Expression], heights: list[int], ends: list[int], operator: str
-    ) -> None:
-        right, left = operands.pop(), operands.pop()
-        height = max(heights.pop(), heights.pop())
-        end = ends.pop()
-        span = self._words.span(left.span.start, end)
-        operands.append(Binary(span, operator, left, right))
-        heights.append(self._grown(height))
-        ends[-1] = end
+            right = self._unary()
+            chain.add(operator, Operand(right, self.height, words.end))
+        whole = chain.whole()
+        self.height = whole.height
+        return whole.node
 
     def _unary(self) -> Expression:
         """An operand with what stands before and behind it."""
@@ -537,15 +488,25 @@ class ExpressionReader:
         if words.taken(")"):
             self.height = 1
             return TupleLiteral(words.span(start), ())
+        if words.word == "typeof":
+            of = self.types.type_of()
+            height = self.height
+            found = self._cast_to(start, of, "typeof")
+            if found is not None:
+                return found
+            self.height = self._grown(height)
+            return self._group(start, self.rest(self.behind(of)))
         if words.kind == NAME and not is_builtin(words.word):
             if words.follows("=") and not words.follows("=="):
                 return self._record(start)
             mark = words.mark()
-            found = self._cast(start)
+            name = words.word
+            kind = self.types.attempt()
+            found = None if kind is None else self._cast_to(start, kind, name)
             if found is not None:
                 return found
             words.back(mark)
-        return self._group(start)
+        return self._group(start, self.expression())
 
     def _record(self, start: int) -> Expression:
         words = self._words
@@ -568,32 +529,37 @@ class ExpressionReader:
         self.height = self._grown(height)
         return RecordLiteral(words.span(start), tuple(fields.items()))
 
-    def _cast(self, start: int) -> Expression | None:
-        """A cast; None if it is none, and the place is anywhere behind."""
+    def _cast_to(self, start: int, kind: TypeName | TypeOf, name: str) -> Expression | None:
+        """A cast to a type that was read; None if it is none.
+
+        The place is in front of the bracket then where the type is `typeof`, else anywhere.
+        """
         words = self._words
-        name = words.word
-        kind: TypeName | TypeOf | None = (
-            self.types.type_of() if name == "typeof" else self.types.attempt()
-        )
-        if kind is None or not words.taken(")"):
+        mark = words.mark()
+        if not words.taken(")"):
             return None
-        if words.kind in (END, OPERATOR):
-            if words.word not in _STARTS:
-                return None
-            is_name = isinstance(kind, TypeName) and not kind.suffixes
-            if is_name and (
-                self._is_value(name) or (words.word in ("--", "++") and not is_type(name))
-            ):
-                return None  # a value in brackets, and an operator behind it
+        if not self._begins_operand(kind, name):
+            words.back(mark)
+            return None
         words.settle()
-        span: Span = words.span(start)
+        span = words.span(start)
         operand = self._unary()
         self.height = self._grown(self.height)
         return Cast(span, kind, operand)
 
-    def _group(self, start: int) -> Expression:
+    def _begins_operand(self, kind: TypeName | TypeOf, name: str) -> bool:
+        """True if what follows is cast to a type in brackets; the brackets hold a value else."""
         words = self._words
-        first = self.expression()
+        if words.kind not in (END, OPERATOR):
+            return True
+        if words.word not in _STARTS:
+            return False
+        if isinstance(kind, TypeOf) or kind.suffixes:
+            return True
+        return not self._is_value(name) and (words.word not in ("--", "++") or is_type(name))
+
+    def _group(self, start: int, first: Expression) -> Expression:
+        words = self._words
         if words.word != ",":
             words.expect(")")
             return first
@@ -618,25 +584,3 @@ _WORDS: Final[dict[str, Callable[[ExpressionReader, int], Expression]]] = {
     "typeinfo": ExpressionReader._type_info,
     "comptime": ExpressionReader._comptime,
 }
-
-
-def expression_of(script: ScriptText, text: str, span: Span) -> Expression:
-    """The expression that a text of C's preprocessor is.
-
-    Args:
-        script: the script that it belongs to.
-        text: it; no macros are left in it.
-        span: the place of all of it.
-
-    Raises:
-        ScriptError: it is none.
-    """
-    words = TokenStream(script, text, span)
-
-    def no_block() -> Block:
-        raise words.failure("expected expression")
-
-    found = ExpressionReader(words, no_block, lambda *_: None).expression()
-    if not words.is_at_end:
-        raise words.failure("unexpected input")
-    return found

@@ -4,7 +4,7 @@ Types are found by going over the script until nothing changes: a map that is re
 probe may get its type in the last one. Only then is it said what is wrong with uses of them.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Final
 
 from msgspec import Struct, field
@@ -25,7 +25,7 @@ from engine.trace.bpftrace.tree import (
     Node,
 )
 from engine.trace.bpftrace.type_lookup import TypeLookup
-from engine.trace.bpftrace.type_rules import promoted, same, settled, type_name
+from engine.trace.bpftrace.type_rules import bends, promoted, same, type_name
 from engine.trace.bpftrace.types import Aggregate, Type
 
 MAX_ERRORS: Final = 20
@@ -37,6 +37,7 @@ class MapFacts(Struct, eq=False):
 
     Attributes:
         name: without the sign.
+        place: where it is named first.
         scalar: it is one value (`@x`); None as long as nothing tells.
         is_used: some place reads or writes an entry.
         key: the type of its keys; None if it is not known, and for a scalar.
@@ -47,6 +48,7 @@ class MapFacts(Struct, eq=False):
     """
 
     name: str
+    place: MapName
     scalar: bool | None = None
     is_used: bool = False
     key: Type | None = None
@@ -97,13 +99,13 @@ class Findings(Struct, eq=False):
         lookup: types by name.
         parameters: the words behind the script on the command line.
         declared: declarations of maps by the map's name.
-        format_error: tells what is wrong with a format string and the types of its arguments.
         types: of expressions.
         constants: of expressions that are known before the script runs.
         conversions: types that values are converted to where they stand.
         decided: which way each `if comptime` goes.
         maps: by name.
         options: defaults of `getopt`, by name.
+        descriptions: what `getopt` says of options.
         probe: the one that is looked at.
         is_final: all types are known now; what is wrong with them is told.
         may_decide: nothing changes any more: what is asked of types can be told.
@@ -119,13 +121,13 @@ class Findings(Struct, eq=False):
     lookup: TypeLookup
     parameters: Sequence[str]
     declared: dict[str, MapDeclaration]
-    format_error: Callable[[bytes, Sequence[Type]], str | None] | None
     types: dict[Node, Type] = field(default_factory=dict)
     constants: dict[Node, Constant] = field(default_factory=dict)
     conversions: dict[Node, Type] = field(default_factory=dict)
     decided: dict[Conditional, bool] = field(default_factory=dict)
     maps: dict[str, MapFacts] = field(default_factory=dict)
     options: dict[str, Constant] = field(default_factory=dict)
+    descriptions: dict[str, str] = field(default_factory=dict)
     probe: ProbeFacts | None = None
     is_final: bool = False
     may_decide: bool = False
@@ -157,7 +159,7 @@ class Findings(Struct, eq=False):
         """What is known of a map."""
         facts = self.maps.get(name.name)
         if facts is None:
-            facts = self.maps[name.name] = MapFacts(name.name)
+            facts = self.maps[name.name] = MapFacts(name.name, name)
         return facts
 
     def variable(self, variable: ScratchVariable, kind: Type, at: Node) -> None:
@@ -242,5 +244,5 @@ class Findings(Struct, eq=False):
 
     @staticmethod
     def _is_new(now: Type | None, whole: Type) -> bool:
-        """A type is another one than before, or has lost its flexible sign."""
-        return now is None or (now != whole and (not same(now, whole) or now != settled(now)))
+        """A type is another one than before, or a number in it has got a sign."""
+        return now is None or not same(now, whole) or bends(now) != bends(whole)

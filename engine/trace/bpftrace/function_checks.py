@@ -9,6 +9,7 @@ from typing import Final
 
 from engine.trace.bpftrace.call_site import CallSite
 from engine.trace.bpftrace.folding import truth
+from engine.trace.bpftrace.formats import check_format
 from engine.trace.bpftrace.tree import Name, StringLiteral
 from engine.trace.bpftrace.type_rules import (
     integer_of,
@@ -72,7 +73,8 @@ def internet_address(site: CallSite) -> None:
     if kind is None:
         return
     if isinstance(kind, Array | Text):
-        if type_size(kind) not in (4, 16):
+        # A string of C has room for a NUL here, see `c_types`.
+        if type_size(kind) - isinstance(kind, Text) not in (4, 16):
             site.error(f"{site.name}() argument must be 4 or 16 bytes in size")
     elif integer_of(kind) is None:
         site.error(f"{site.name}() expects an integer or array argument, got {kind_name(kind)}")
@@ -96,7 +98,7 @@ def several_strings(site: CallSite) -> None:
     """`join()` takes the address of an array of addresses."""
     kind = site.kind(0)
     if integer_of(kind) is None and not isinstance(kind, Pointer | Array):
-        site.error(f"() only supports int or pointer arguments ({kind_name(kind)} provided)")
+        site.error(f"join() only supports int or pointer arguments ({kind_name(kind)} provided)")
 
 
 def in_either_space(site: CallSite) -> None:
@@ -154,7 +156,8 @@ def symbol_name(site: CallSite) -> None:
     kernel = site.name == "kaddr"
     points = site.probe.points
     if points and not site.findings.surroundings.has_symbol(name, points[0], kernel):
-        site.error(f"Could not resolve symbol: {name}")
+        what = "Failed to resolve kernel symbol" if kernel else "Could not resolve symbol"
+        site.error(f"{what}: {name}")
 
 
 def compared_length(site: CallSite) -> None:
@@ -205,14 +208,16 @@ def formatted(site: CallSite) -> None:
     """`printf()` and the like: what is given fits the format."""
     value = site.known(0)
     kinds = [site.kind(index) for index in range(1, len(site.arguments))]
-    if not isinstance(value, bytes) or site.findings.format_error is None:
+    if not isinstance(value, bytes):
         return
     for index, kind in enumerate(kinds):
         if kind is None or isinstance(kind, Void) or is_histogram(kind):
-            name = "none" if kind is None else type_name(kind)
-            site.findings.error(f"{site.name}() can not print {name}", site.arguments[index + 1])
+            if kind is not None or not site.findings.errors:
+                name = type_name(kind)
+                text = f"{site.name}() can not print {name}"
+                site.findings.error(text, site.arguments[index + 1])
             return
-    error = site.findings.format_error(value, [kind for kind in kinds if kind is not None])
+    error = check_format(value, [kind for kind in kinds if kind is not None])
     if error is not None:
         site.error(error)
 
@@ -250,6 +255,8 @@ def true_claim(site: CallSite) -> None:
 def printable(site: CallSite) -> None:
     """`print()` of a value takes nothing but the value."""
     kind = site.kind(0)
+    if kind is None and site.findings.errors:
+        return  # why it has no type is told
     if is_histogram(kind):
         site.error(
             f"Map type {type_name(kind)} cannot print the value of individual keys. You must "

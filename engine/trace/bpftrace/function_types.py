@@ -309,6 +309,14 @@ def option_type(site: CallSite) -> Type | None:
             f"is used. Previous default value: {shown}"
         )
         return None
+    described = site.text(2) or ""
+    other = site.findings.descriptions.setdefault(name, described) or described
+    site.findings.descriptions[name] = other
+    if described and described != other:
+        site.error(
+            f"Command line option '{name}' must have the same description in all places it's "
+            "used. Hint: You can wrap it in a macro"
+        )
     value = _option(site, name, wanted)
     site.findings.constants[site.node] = value
     if isinstance(value, bool):
@@ -344,6 +352,12 @@ def _option(site: CallSite, name: str, default: Constant) -> Constant:
             else:
                 return value
     return default
+
+
+def longest_type(site: CallSite) -> Type | None:
+    """`default_str_length`: what `str()` reads at most."""
+    site.findings.constants[site.node] = site.findings.config.max_strlen
+    return UINT64
 
 
 def settings_type(site: CallSite) -> Type | None:

@@ -100,6 +100,8 @@ class Function(Struct, frozen=True):
             wanted = self.wanted(index)
             if wanted in ("any", "word"):
                 continue
+            if site.kind(index) is None and site.findings.errors:
+                return False  # why it has no type is told
             kind, _, literal = wanted.partition(" ")
             is_one = kind_name(site.kind(index)) == kind
             if literal and not (is_one and _is_literal(site, index, kind)):
@@ -235,7 +237,8 @@ ROWS: Final = (
     _of_strings("strcontains", BOOL, 2),
     _of_strings("str_concat", Text(1024), 2),
     _of_strings("assert_str", VOID, 1),
-    Function("default_str_length", UINT64, bare=True),
+    Function("default_str_length", kinds.longest_type, bare=True),
+    Function("is_err", BOOL, 1, 1, check=checks.address_of_code),
     Function("memcmp", _INT32, 3, 3, ("any", "any", "int")),
     # -- what is known before the run ------------------------------------------------------
     Function("is_str", kinds.truth_of_kind("string"), 1, 1),
@@ -247,6 +250,7 @@ ROWS: Final = (
     Function("getopt", kinds.option_type, 1, 3),
     _value("config", kinds.settings_type),
     Function("fail", VOID, 1, _MANY, ("string literal",), checks.failure),
+    Function("assert", VOID, 2, 2, ("any", "string")),
     Function("static_assert", VOID, 2, 2, ("any", "string literal"), checks.true_claim),
     # -- output and effects ----------------------------------------------------------------
     _printing("printf"),

@@ -11,7 +11,7 @@ from typing import Any, Final, Literal
 from engine.trace.bpftrace import types as kinds
 from engine.trace.bpftrace.arithmetic import truncated_quotient
 from engine.trace.bpftrace.histograms import Histogram
-from engine.trace.bpftrace.layouts import part_value, parts_of
+from engine.trace.bpftrace.layouts import PartBudget, part_value
 from engine.trace.bpftrace.maps import AVERAGED, BUCKETED, ScriptMap, aggregate_number
 from engine.trace.bpftrace.output import Fault, ScriptPlace, TextKind, Write
 from engine.trace.bpftrace.printing import (
@@ -144,14 +144,22 @@ def _number(value: int) -> str:
     return f'"{value}"'
 
 
-def emitter(kind: kinds.Type, names: ValueNames, div: int = 1) -> Callable[[Any], str]:
+def emitter(
+    kind: kinds.Type, names: ValueNames, div: int = 1, budget: PartBudget | None = None
+) -> _Emitter:
     """A function that gives values of a type as JSON.
 
     Args:
         kind: the type.
         names: for what is shown by name.
         div: numbers are divided by it.
+        budget: parts of structures that may still be given; None at the outermost one.
     """
+    budget = PartBudget() if budget is None else budget
+
+    def inner(part: kinds.Type) -> _Emitter:
+        return emitter(part, names, div, budget)
+
     match kind:
         case kinds.Integer():
             return lambda value: _number(truncated_quotient(value, div) if div != 1 else value)
@@ -165,15 +173,13 @@ def emitter(kind: kinds.Type, names: ValueNames, div: int = 1) -> Callable[[Any]
         case kinds.Buffer():
             return lambda value: f"[{','.join([str(_signed(byte)) for byte in value])}]"
         case kinds.Array():
-            return _list([emitter(kind.element, names, div)] * kind.count)
+            return _list([inner(kind.element)] * kind.count)
         case kinds.Tuple():
-            return _list([emitter(one, names, div) for one in kind.elements])
+            return _list(list(map(inner, kind.elements)))
         case kinds.Record():
-            return _object([(name, emitter(one, names, div)) for name, one in kind.fields])
+            return _object([(name, inner(one)) for name, one in kind.fields])
         case kinds.Structure():
-            parts = parts_of(kind)
-            fields = _object([(part.name, emitter(part.type, names, div)) for part in parts])
-            return lambda data: fields([part_value(part, data) for part in parts])
+            return _structure(kind, inner, budget, names.little_endian)
         case kinds.Aggregate(kind="stats"):
             return lambda cell: _stats(*stats_of(kind, cell, div))
         case kinds.Aggregate():
@@ -204,6 +210,19 @@ def _object(fields: Sequence[tuple[str, _Emitter]]) -> _Emitter:
         )
         + "}"
     )
+
+
+def _structure(
+    kind: kinds.Structure,
+    inner: Callable[[kinds.Type], _Emitter],
+    budget: PartBudget,
+    little: bool,
+) -> _Emitter:
+    parts = budget.parts(kind)
+    if parts is None:
+        return lambda data: "null"
+    fields = _object(budget.shown(parts, inner))
+    return lambda data: fields([part_value(part, data, little) for part in parts])
 
 
 def _stats(count: int, average: int, total: int) -> str:

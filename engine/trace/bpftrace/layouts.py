@@ -4,13 +4,16 @@ A part whose type scripts do not have (a floating-point number) is there without
 shown as `null`, as in bpftrace.
 """
 
-from typing import Any, Final
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, Final, TypeVar
 
 from msgspec import Struct
 
 from engine.image.datatypes import MAX_DEPTH, DataType, Member, TypeKind
 from engine.trace.bpftrace import types as kinds
 from engine.trace.bpftrace.c_types import Space, value_type
+
+T = TypeVar("T")
 
 MOST_PARTS: Final = 4096
 """Parts of a structure, or elements of an array, that are read and shown."""
@@ -65,23 +68,56 @@ def size_of(kind: kinds.Type) -> int:
             return 8
 
 
+class PartBudget(Struct):
+    """How many parts of structures in structures are still shown.
+
+    Damaged debug information may say that a structure contains itself, any number of times.
+
+    Attributes:
+        left: how many.
+        depth: structures around.
+    """
+
+    left: int = MOST_PARTS
+    depth: int = 0
+
+    def parts(self, structure: kinds.Structure) -> tuple[Part, ...] | None:
+        """The members of a structure; None if there are too many, or too many around it."""
+        if self.depth > MAX_DEPTH or self.left <= 0:
+            return None
+        found = parts_of(structure)
+        self.left -= len(found) + 1
+        return found
+
+    def shown(self, parts: Iterable[Part], show: Callable[[kinds.Type], T]) -> list[tuple[str, T]]:
+        """The names of members and what shows them, which may be structures themselves."""
+        self.depth += 1
+        found = [(part.name, show(part.type)) for part in parts]
+        self.depth -= 1
+        return found
+
+
 def parts_of(structure: kinds.Structure, space: Space = "none") -> tuple[Part, ...]:
     """The members of a structure or union, those of anonymous ones in it among them."""
     found: list[Part] = []
-    _collect(structure.layout, space, 0, found, 0)
-    return tuple(found)
-
-
-def _collect(layout: DataType, space: Space, at: int, found: list[Part], depth: int) -> None:
-    if depth > MAX_DEPTH:
-        return
-    for member in layout.members:
-        if len(found) >= MOST_PARTS:
-            return
+    waiting: list[Iterator[tuple[Member, int]]] = [_members(structure.layout, 0)]
+    for _ in range(MOST_PARTS):
+        while waiting:
+            member, at = next(waiting[-1], (None, 0))
+            if member is not None:
+                break
+            waiting.pop()
+        else:
+            break
         if member.name:
             found.append(_part(member, space, at))
         elif member.type.kind is TypeKind.RECORD and not member.bit_size:
-            _collect(member.type, space, at + member.offset, found, depth + 1)
+            waiting.append(_members(member.type, at + member.offset))
+    return tuple(found)
+
+
+def _members(layout: DataType, at: int) -> Iterator[tuple[Member, int]]:
+    return ((member, at) for member in layout.members)
 
 
 def _part(member: Member, space: Space, at: int) -> Part:

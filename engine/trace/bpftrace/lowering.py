@@ -8,10 +8,13 @@ from collections.abc import Callable, Mapping
 from typing import Final, cast
 
 from engine.trace.bpftrace.findings import Findings, ProbeFacts
+from engine.trace.bpftrace.folding import KnownRecord, literal_type
 from engine.trace.bpftrace.functions import function
 from engine.trace.bpftrace.macros import node_fields
-from engine.trace.bpftrace.statement_types import ends
+from engine.trace.bpftrace.member_types import is_arguments
+from engine.trace.bpftrace.statement_types import aggregate_call, ends
 from engine.trace.bpftrace.tree import (
+    Assignment,
     Block,
     BooleanLiteral,
     Call,
@@ -20,16 +23,22 @@ from engine.trace.bpftrace.tree import (
     Declaration,
     Expression,
     ExpressionStatement,
+    Field,
     IntegerLiteral,
     MapEntry,
     Name,
     Node,
+    RecordLiteral,
     Scratch,
     StringLiteral,
+    TypeInfo,
     Unary,
 )
 from engine.trace.bpftrace.type_rules import settled
-from engine.trace.bpftrace.types import Enumeration, Type
+from engine.trace.bpftrace.types import Enumeration, Record, Type
+
+_CLAIMS: Final = frozenset(("static_assert", "assert_str"))
+"""Functions that have said all that they say when a script was checked."""
 
 
 class Lowering:
@@ -59,6 +68,8 @@ class Lowering:
         value = self._findings.constants.get(node)
         if isinstance(value, int | bytes) and not isinstance(node, Name):
             return self._noted(node, self._literal(node, value))
+        if isinstance(value, KnownRecord) and isinstance(node, Name | TypeInfo):
+            return self._noted(node, self._record(node, value))
         special = _SPECIAL.get(type(node))
         return self._noted(node, self._copy(node) if special is None else special(self, node))
 
@@ -88,6 +99,17 @@ class Lowering:
             self.types[positive] = settled(kind)
         self.constants[positive] = -value
         return Unary(node.span, "-", positive)
+
+    def _record(self, node: Node, value: KnownRecord) -> Node:
+        """A record of literals: `config`, `typeinfo(...)`."""
+        fields: list[tuple[str, Expression]] = []
+        for name, each in value.fields.items():
+            assert isinstance(each, int | bytes), "all of the records that are known hold these"
+            literal = self._literal(node, each)
+            self.types[literal] = settled(literal_type(each))
+            self.constants[literal] = each
+            fields.append((name, cast("Expression", literal)))
+        return RecordLiteral(node.span, tuple(fields))
 
     def _copy(self, node: Node) -> Node:
         values: list[object] = []
@@ -133,7 +155,24 @@ class Lowering:
         value = self._findings.constants.get(node)
         if isinstance(kind, Enumeration) and isinstance(value, int):
             return self._literal(node, value)
+        if name.name == "args" and isinstance(kind, Record):
+            return self._arguments(name, kind)
         return Name(name.span, name.name)
+
+    def _arguments(self, name: Name, kind: Record) -> Node:
+        """`args` as a whole: a record of its members."""
+        fields: list[tuple[str, Expression]] = []
+        for member, each in kind.fields:
+            field = Field(name.span, Name(name.span, "args"), member)
+            self.types[field] = settled(each)
+            fields.append((member, field))
+        return RecordLiteral(name.span, tuple(fields))
+
+    def _field(self, node: Node) -> Node:
+        field = cast("Field", node)
+        if is_arguments(field.of):
+            return Field(field.span, Name(field.of.span, "args"), field.name)
+        return self._copy(node)
 
     def _call(self, node: Node) -> Node:
         call = cast("Call", node)
@@ -153,6 +192,21 @@ class Lowering:
             else:
                 arguments.append(self._made(argument))
         return Call(call.span, call.name, cast("tuple[Expression, ...]", tuple(arguments)))
+
+    def _assignment(self, node: Node) -> Node:
+        """An aggregate that a block gives, a macro's for example, is assigned in the block."""
+        assigned = cast("Assignment", node)
+        statements: list[Node] = []
+        value = assigned.value
+        if aggregate_call(value) is None or not isinstance(value, Block):
+            return self._copy(node)
+        while isinstance(value, Block) and value.value is not None:
+            statements += [self._made(each) for each in value.statements]
+            value = value.value
+        target = self._made(assigned.target)
+        last = Assignment(node.span, target, "=", self._made(value))  # type: ignore[arg-type]
+        block = Block(node.span, (*statements, last))  # type: ignore[arg-type]
+        return ExpressionStatement(node.span, block)
 
     def _conditional(self, node: Node) -> Node:
         choice = cast("Conditional", node)
@@ -183,6 +237,8 @@ def _is_nothing(statement: Node) -> bool:
     if not isinstance(statement, ExpressionStatement):
         return False
     expression = statement.expression
+    if isinstance(expression, Call) and expression.name in _CLAIMS:
+        return True
     return isinstance(expression, Block) and not expression.statements and expression.value is None
 
 
@@ -190,6 +246,8 @@ _SPECIAL: Final[Mapping[type[Node], Callable[[Lowering, Node], Node]]] = {
     Scratch: Lowering._scratch,
     Declaration: Lowering._declaration,
     Name: Lowering._name,
+    Field: Lowering._field,
+    Assignment: Lowering._assignment,
     Call: Lowering._call,
     Conditional: Lowering._conditional,
     Comptime: Lowering._comptime,

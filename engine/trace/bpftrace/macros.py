@@ -14,6 +14,7 @@ from typing import Final, cast
 from engine.trace.bpftrace.text import Remarks, Span
 from engine.trace.bpftrace.tree import (
     Assignment,
+    Binary,
     Block,
     Call,
     Cast,
@@ -104,20 +105,15 @@ class MacroTable:
                 f"The closest definition of {macro.name}() has a different number of arguments. "
                 f"Expected: {expected} but got {given}"
             )
+        else:
+            hint = _wrong_argument(macro, arguments)
         text = f"Call to {macro.name}() has arguments that do not match any definition."
         self.remarks.error(text, span, hint)
-        if hint:
-            return
-        for parameter, argument in zip(macro.parameters, arguments, strict=True):
-            if _takes(parameter, argument):
-                continue
-            wanted = "map" if isinstance(parameter, MapName) else "variable"
-            got = {Scratch: "a variable", MapName: "a map"}.get(type(argument), "an expression")
-            self.remarks.error(
-                f"Mismatched arg. {macro.name}() expects a {wanted} for arg "
-                f"{_written(parameter)} but got {got}.",
-                argument.span,
-            )
+
+    def common_name(self, name: str) -> str:
+        """The name of a function without the prefix by which bpftrace's own macros call it."""
+        plain = name.removeprefix("__builtin_")
+        return plain if self.is_native(plain) else name
 
     def count(self, span: Span) -> None:
         """Note that there is one more node.
@@ -141,6 +137,19 @@ def _written(parameter: Node) -> str:
             return f"@{parameter.name}"
         case _:
             return cast("Name", parameter).name
+
+
+def _wrong_argument(macro: Macro, arguments: Sequence[_Argument]) -> str:
+    """What is wrong with the first argument that a macro does not take."""
+    for parameter, argument in zip(macro.parameters, arguments, strict=True):
+        if not _takes(parameter, argument):
+            wanted = "map" if isinstance(parameter, MapName) else "variable"
+            got = {Scratch: "a variable", MapName: "a map"}.get(type(argument), "an expression")
+            return (
+                f"Mismatched arg. {macro.name}() expects a {wanted} for arg "
+                f"{_written(parameter)} but got {got}."
+            )
+    return ""
 
 
 def _takes(parameter: Node, argument: Node) -> bool:
@@ -282,12 +291,17 @@ class Expansion:
             plain = Expansion(_Finished(self._table), depth=self._depth)
             return plain._copy(bound)
         macro = self._table.find(name, (), node.span)
-        return Name(node.span, name) if macro is None else self._use(macro, (), node.span)
+        if macro is not None:
+            return self._use(macro, (), node.span)
+        return Name(node.span, self._table.common_name(name))
 
     def _call(self, node: Node) -> Node:
         call = cast("Call", self._parts(node))
         macro = self._table.find(call.name, call.arguments, node.span)
-        return call if macro is None else self._use(macro, call.arguments, node.span)
+        if macro is not None:
+            return self._use(macro, call.arguments, node.span)
+        call = Call(call.span, self._table.common_name(call.name), call.arguments)
+        return _in_other_words(call) or call
 
     def _use(self, macro: Macro, arguments: Sequence[_Argument], span: Span) -> Node:
         if macro in self._chain:
@@ -316,7 +330,7 @@ class Expansion:
             bound = bound.of if isinstance(bound.of, TypeName | Name) else None
         if isinstance(bound, Name):
             return TypeName(node.span, f"{tag} {bound.name}".strip(), written.suffixes)
-        if isinstance(bound, TypeName) and not (tag and " " in bound.name):
+        if isinstance(bound, TypeName) and not (tag and (" " in bound.name or bound.suffixes)):
             whole = f"{tag} {bound.name}".strip()
             return TypeName(node.span, whole, bound.suffixes + written.suffixes)
         if self._bound.get(name) is not None:
@@ -371,6 +385,41 @@ class Expansion:
         return path
 
 
+_OF_TASKS: Final = {
+    "ppid": ("real_parent", "pid"),
+    "pcomm": ("real_parent", "comm"),
+    "leader_tid": ("group_leader", "pid"),
+    "leader_comm": ("group_leader", "comm"),
+}
+"""Functions that read members of a task that they are given."""
+
+
+def _in_other_words(call: Call) -> Expression | None:
+    """What a call stands for that could be written with less than a function; None if nothing."""
+    span, arguments = call.span, call.arguments
+    members = _OF_TASKS.get(call.name)
+    if members is not None and len(arguments) == 1 and not isinstance(arguments[0], TypeName):
+        return Field(span, Field(span, arguments[0], members[0]), members[1])
+    if call.name != "container_of" or len(arguments) != 3:
+        return None
+    pointer, kind, member = arguments
+    path: list[str] = []
+    while isinstance(member, Field):
+        path.insert(0, member.name)
+        member = member.of
+    if not isinstance(member, Name) or isinstance(pointer, TypeName):
+        return None
+    if isinstance(kind, Name):
+        kind = TypeName(kind.span, kind.name)
+    if isinstance(kind, TypeOf) and isinstance(kind.of, TypeName):
+        kind = kind.of
+    if not isinstance(kind, TypeName):
+        return None
+    offset = OffsetOf(span, kind, (member.name, *path))
+    start = Binary(span, "-", Cast(span, TypeName(span, "uint64"), pointer), offset)
+    return Cast(span, TypeName(kind.span, kind.name, (*kind.suffixes, "*")), start)
+
+
 class _Finished(MacroTable):
     """No macros, but a size that is counted with another table's."""
 
@@ -410,13 +459,11 @@ def node_fields(kind: type[Node]) -> tuple[str, ...]:
 
 
 def forbid_jumps(macro: Macro, remarks: Remarks) -> None:
-    """Remark upon jumps out of a macro, and upon `exit()`, which is one."""
+    """Remark upon jumps out of a macro; `exit()` is none."""
     waiting: list[tuple[Node, bool]] = [(macro.body, False)]
     while waiting:
         node, in_loop = waiting.pop()
         kind = node.kind if isinstance(node, Jump) else ""
-        if isinstance(node, Call) and node.name == "exit":
-            kind = "return"
         if kind == "return" or (kind and not in_loop):
             remarks.error(f"'{kind}' statement is not allowed in a macro", node.span)
         in_loop = in_loop or isinstance(node, While | For)

@@ -38,7 +38,7 @@ class MemberTypes:
 
     def field(self, node: Field) -> Type | None:
         """The type of a member."""
-        if _is_arguments(node.of):
+        if is_arguments(node.of):
             return self._argument(node)
         kind = self._of(node.of)
         known = self._findings.constants.get(node.of)
@@ -216,7 +216,8 @@ class MemberTypes:
         self._findings.error(text, at, hint)
 
 
-def _is_arguments(node: Node) -> bool:
+def is_arguments(node: Node) -> bool:
+    """An expression is `args`."""
     if isinstance(node, Unary) and node.operator == "*":
         node = node.operand  # `(*args).x` is old spelling
     return isinstance(node, Name) and node.name == "args"

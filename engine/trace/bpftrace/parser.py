@@ -9,10 +9,10 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 
 from engine.trace.bpftrace.attach_points import attach_points
-from engine.trace.bpftrace.c_constants import constant
+from engine.trace.bpftrace.c_constants import constant, expression_of
 from engine.trace.bpftrace.c_macros import HAS_BTF, CMacros
 from engine.trace.bpftrace.c_uses import CMacroUses
-from engine.trace.bpftrace.expressions import expression_of, is_builtin
+from engine.trace.bpftrace.expressions import is_builtin
 from engine.trace.bpftrace.statements import StatementReader
 from engine.trace.bpftrace.text import MAX_SCRIPT, Remarks, ScriptText, Span
 from engine.trace.bpftrace.tokens import LAYOUT, MAP, NAME, NUMBER, STRING, VARIABLE, TokenStream
@@ -41,7 +41,11 @@ _DEFINITION: Final = re.compile(
     r"""//[^\n]*|/\*(?s:.*?)(?:\*/|\Z)|"(?:[^"\\\n]|\\(?s:.))*+"?|'(?:[^'\\\n]|\\(?s:.))*+'?|[{};()]""",
 )
 _ATTRIBUTE: Final = re.compile(LAYOUT + r"__attribute__\b")
-_HEAD: Final = re.compile(r"(?:struct|union|enum|typedef)\b[^{:/;,]*+[{;]?")
+_HEAD: Final = re.compile(
+    r"(?:struct|union|enum|typedef)\b"
+    r"(?:[^{:/;,(]|//[^\n]*|/\*(?s:.*?)\*/|\((?:[^()]|\((?:[^()]|\([^()]*+\))*+\))*+\))*+[{;]?"
+)
+"""What stands before the braces of a definition, an attribute's brackets included."""
 _TAGS: Final = frozenset(("struct", "union", "enum", "typedef"))
 
 

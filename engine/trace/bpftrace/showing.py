@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from engine.trace.bpftrace import types as kinds
 from engine.trace.bpftrace.arithmetic import truncated_quotient
-from engine.trace.bpftrace.layouts import part_value, parts_of
+from engine.trace.bpftrace.layouts import PartBudget, part_value
 from engine.trace.bpftrace.maps import aggregate_number, average_of, number_of
 from engine.trace.bpftrace.value_names import ValueNames, timestamp_text
 from engine.trace.bpftrace.values import (
@@ -29,7 +29,14 @@ _INDENT: Final = b" " * 8
 NULL: Final = b"null"
 
 
-def shower(kind: kinds.Type, names: ValueNames, div: int = 1, *, plus: bool = False) -> Shower:
+def shower(
+    kind: kinds.Type,
+    names: ValueNames,
+    div: int = 1,
+    *,
+    plus: bool = False,
+    budget: PartBudget | None = None,
+) -> Shower:
     """A function that shows values of a type.
 
     Args:
@@ -37,7 +44,13 @@ def shower(kind: kinds.Type, names: ValueNames, div: int = 1, *, plus: bool = Fa
         names: for what is shown by name.
         div: numbers are divided by it.
         plus: a sign is shown for positive numbers of signed types, too.
+        budget: parts of structures that may still be shown; None at the outermost one.
     """
+    budget = PartBudget() if budget is None else budget
+
+    def inner(part: kinds.Type) -> Shower:
+        return shower(part, names, div, plus=plus, budget=budget)
+
     match kind:
         case kinds.Integer():
             return _integer(kind, div, plus)
@@ -52,18 +65,13 @@ def shower(kind: kinds.Type, names: ValueNames, div: int = 1, *, plus: bool = Fa
         case kinds.Enumeration():
             return _enumeration(kind)
         case kinds.Array():
-            return _sequence(
-                b"[", b",", b"]", [shower(kind.element, names, div, plus=plus)], kind.count
-            )
+            return _sequence(b"[", b",", b"]", [inner(kind.element)] * kind.count)
         case kinds.Tuple():
-            showers = [shower(one, names, div, plus=plus) for one in kind.elements]
-            return _sequence(b"(", b", ", b")", showers)
+            return _sequence(b"(", b", ", b")", list(map(inner, kind.elements)))
         case kinds.Record():
-            return _record(
-                [(name, shower(one, names, div, plus=plus)) for name, one in kind.fields]
-            )
+            return _record([(name, inner(one)) for name, one in kind.fields])
         case kinds.Structure():
-            return _structure(kind, names, div, plus=plus)
+            return _structure(kind, inner, budget, names.little_endian)
         case kinds.Stack():
             return lambda value: stack_text(kind, value, names)
         case kinds.Symbol():
@@ -93,11 +101,7 @@ def _enumeration(kind: kinds.Enumeration) -> Shower:
     return lambda value: names.get(value) or b"%d" % (value & mask)
 
 
-def _sequence(
-    start: bytes, between: bytes, end: bytes, showers: Sequence[Shower], count: int = 1
-) -> Shower:
-    if count != 1:
-        showers = [*showers] * count
+def _sequence(start: bytes, between: bytes, end: bytes, showers: Sequence[Shower]) -> Shower:
     return lambda values: (
         start
         + between.join([show(value) for show, value in zip(showers, values, strict=True)])
@@ -118,10 +122,14 @@ def _record(fields: Sequence[tuple[str, Shower]]) -> Shower:
     )
 
 
-def _structure(kind: kinds.Structure, names: ValueNames, div: int, *, plus: bool) -> Shower:
-    parts = parts_of(kind)
-    fields = _record([(part.name, shower(part.type, names, div, plus=plus)) for part in parts])
-    return lambda data: fields([part_value(part, data) for part in parts])
+def _structure(
+    kind: kinds.Structure, inner: Callable[[kinds.Type], Shower], budget: PartBudget, little: bool
+) -> Shower:
+    parts = budget.parts(kind)
+    if parts is None:
+        return lambda data: NULL
+    fields = _record(budget.shown(parts, inner))
+    return lambda data: fields([part_value(part, data, little) for part in parts])
 
 
 def _aggregate(kind: kinds.Aggregate, div: int, plus: bool) -> Shower:

@@ -10,7 +10,7 @@ from typing import Final
 from engine.trace.bpftrace import tree
 from engine.trace.bpftrace.capturing import descendants, stride
 from engine.trace.bpftrace.conversion_code import converted, integer_of, wrapped
-from engine.trace.bpftrace.expression_code import ExpressionCode, FaultTeller
+from engine.trace.bpftrace.expression_code import ExpressionCode, FaultTeller, variable_code
 from engine.trace.bpftrace.output import Fault
 from engine.trace.bpftrace.types import VOID, Aggregate, Pointer, Type
 from engine.trace.bpftrace.values import default_value
@@ -57,7 +57,7 @@ class StatementCode:
                 sure.add(self._script.variables.get(target, target.name))
         for name, kind in types.items():
             if name not in sure:
-                self._lines.add(f"v_{name} = {self._zero(kind)}")
+                self._lines.add(f"{variable_code(name)} = {self._zero(kind)}")
 
     def _zero(self, kind: Type) -> str:
         default = default_value(kind)

@@ -207,7 +207,7 @@ class StatementTypes:
             if isinstance(target, MapName)
             else self.expressions.entry(target)
         )
-        call = _aggregate_call(assigned.value)
+        call = aggregate_call(assigned.value)
         if call is not None and assigned.operator == "=":
             self._gather(facts, call, assigned)
             return
@@ -416,7 +416,7 @@ def _block_ends(expression: Expression) -> bool:
     return isinstance(expression, Call) and expression.name == "exit"
 
 
-def _aggregate_call(value: Expression) -> Call | None:
+def aggregate_call(value: Expression) -> Call | None:
     """The function that a map gathers by; it may stand in a macro's block."""
     while isinstance(value, Block) and value.value is not None:
         value = value.value

@@ -19,6 +19,11 @@ MAX_SCRIPT: Final = 4 << 20
 """Bytes of a script that is read."""
 
 
+_TAB: Final = "    "
+_MOST_LINES: Final = 20
+"""Lines of a place that are shown."""
+
+
 class Span(Struct, frozen=True):
     """A part of a script's text.
 
@@ -75,15 +80,23 @@ class Remark(Struct, frozen=True):
     hint: str = ""
 
     def lines(self) -> Iterator[str]:
-        """The remark as bpftrace prints it, line by line."""
+        """The remark as bpftrace prints it, line by line (its src/ast/location.cpp)."""
         line, column = self.script.line_and_column(self.span.start)
         last, end = self.script.line_and_column(self.span.end)
         if last == line:
+            text = self.script.line(line)
+            before, marked = text[: column - 1], text[column - 1 : end - 1]
             yield f"{self.script.name}:{line}:{column}-{end}: {self.severity}: {self.text}"
-            yield self.script.line(line)
-            yield " " * (column - 1) + "~" * max(end - column, 1)
+            yield text.replace("\t", _TAB)
+            yield " " * len(before.replace("\t", _TAB)) + "~" * max(
+                len(marked.replace("\t", _TAB)), 1
+            )
         else:
             yield f"{self.script.name}:{line}-{last}: {self.severity}: {self.text}"
+            for number in range(line, min(last, line + _MOST_LINES) + 1):
+                yield self.script.line(number)
+            if last > line + _MOST_LINES:
+                yield "..."
         if self.hint:
             yield f"HINT: {self.hint}"
 

@@ -36,7 +36,7 @@ class TypeNameReader:
         expression: reads an expression, which may stand where a type does.
     """
 
-    __slots__ = ("_expression", "_words")
+    __slots__ = ("_expression", "_fault", "_words")
 
     def __init__(
         self,
@@ -44,6 +44,7 @@ class TypeNameReader:
         expression: Callable[[], Expression],
     ) -> None:
         self._words, self._expression = words, expression
+        self._fault = ""
 
     def written(self) -> TypeName:
         """A type that must be there.
@@ -53,21 +54,20 @@ class TypeNameReader:
         """
         found = self.attempt()
         if found is None:
-            words = self._words
-            raise words.failure(
-                "expected type name" if words.kind != NAME else "expected identifier"
-            )
+            raise self._words.failure(self._fault)
         return found
 
     def attempt(self) -> TypeName | None:
         """A type if one can be read; else None, and the place is where reading it ended."""
         words = self._words
         start = words.start
+        self._fault = "expected type name"
         if words.kind != NAME:
             return None
         name = words.word
         words.next()
         if name in TAGS:
+            self._fault = "expected identifier"
             if words.kind != NAME:
                 return None
             name = f"{name} {words.word}"
@@ -77,6 +77,7 @@ class TypeNameReader:
         suffixes: list[Suffix] = []
         words.settle()
         while words.word == "*" or words.word == "[":
+            self._fault = "the type has too many parts"
             if len(suffixes) >= _SUFFIXES:
                 return None
             if words.taken("*"):
@@ -86,6 +87,7 @@ class TypeNameReader:
             else:
                 words.next()
                 suffixes.append(words.number() if words.kind == NUMBER else None)
+                self._fault = "expected ']'"
                 if not words.taken("]"):
                     return None
             words.settle()

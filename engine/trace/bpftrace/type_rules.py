@@ -282,6 +282,21 @@ def smallest(value: int) -> Integer:
     return UINT64
 
 
+def bends(kind: Type | None) -> tuple[bool, ...]:
+    """Which of the numbers in a type are of either sign."""
+    match kind:
+        case Integer():
+            return (isinstance(kind, FlexibleInteger),)
+        case Tuple():
+            return sum(map(bends, kind.elements), ())
+        case Record():
+            return sum([bends(each) for _, each in kind.fields], ())
+        case Pointer():
+            return bends(kind.target)
+        case _:
+            return ()
+
+
 def holds(kind: Integer, value: int) -> bool:
     """A number is one of a type."""
     if kind.signed:
@@ -328,7 +343,7 @@ def _promoted_number(one: Integer, other: Integer) -> Integer:
         return (FlexibleInteger if all(flexible) else Integer)(bits, one.signed)
     if any(flexible):
         signed = any(
-            each.signed and not bends for each, bends in zip((one, other), flexible, strict=True)
+            each.signed and not free for each, free in zip((one, other), flexible, strict=True)
         )
         return Integer(bits, signed)
     wide, narrow = (one, other) if one.signed else (other, one)
@@ -349,8 +364,7 @@ def promoted(now: Type | None, new: Type) -> Type | None:
             return Integer(64, is_signed(new))
         return new
     if same(now, new):
-        bends = isinstance(now, FlexibleInteger) and not isinstance(new, FlexibleInteger)
-        return new if bends or not isinstance(new, FlexibleInteger) else now
+        return _promoted_part(now, new)
     if not compatible(now, new):
         for number, aggregate in ((now, new), (new, now)):
             held = integer_of(number)
@@ -363,7 +377,9 @@ def promoted(now: Type | None, new: Type) -> Type | None:
 def _promoted_part(now: Type, new: Type) -> Type | None:
     one, other = integer_of(now), integer_of(new)
     if one is not None and other is not None:
-        return now if same(now, new) else _promoted_number(one, other)
+        if same(now, new):
+            return new if isinstance(now, FlexibleInteger) else now
+        return _promoted_number(one, other)
     match now, new:
         case Aggregate(), Aggregate():
             return now if is_signed(now) or not is_signed(new) else new

@@ -52,6 +52,7 @@ class ValueNames(Struct, frozen=True):
         booted_at: nanoseconds since 1970 at which the clock "boot" was 0.
         strings_cut: what is put behind a string that was too long (`str_trunc_trailer`).
         longest_time: bytes that strftime may give (`max_strlen`).
+        little_endian: how numbers in structures are read.
     """
 
     user_symbols: Callable[[int, int], Sequence[SymbolName]] = lambda address, process: ()
@@ -62,6 +63,7 @@ class ValueNames(Struct, frozen=True):
     booted_at: int = 0
     strings_cut: bytes = b".."
     longest_time: int = 1024
+    little_endian: bool = True
 
 
 def timestamp_text(

@@ -1,7 +1,7 @@
 """A script attached to a guest: checked, compiled, placed, and its beginning and end."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Final
 
 from engine.arch.plan import Mode
 from engine.errors import ProbeError
@@ -10,21 +10,33 @@ from engine.session.protocol.report import Report
 from engine.session.protocol.scripts import ScriptRequest
 from engine.session.tracing.script.events import ScriptEvent, ScriptEvents, Wish
 from engine.session.tracing.script.output import ScriptSink
-from engine.session.tracing.script.places import TIMERS, ScriptPlaces, period
+from engine.session.tracing.script.places import CODE, TIMERS, ScriptPlaces, period
 from engine.session.tracing.script.running import ScriptExit, ScriptRun, ScriptTimer
 from engine.session.tracing.script.surroundings import GuestSurroundings
 from engine.session.tracing.tracing import Tracing
 from engine.trace.bpftrace.captures import Action
+from engine.trace.bpftrace.checked import CheckedScript
 from engine.trace.bpftrace.checking import check
 from engine.trace.bpftrace.compiling import CompiledProbe, compile_script
+from engine.trace.bpftrace.config import configured
 from engine.trace.bpftrace.json_lines import JsonOutput
 from engine.trace.bpftrace.output import ScriptOutput
 from engine.trace.bpftrace.printing import TextOutput
 from engine.trace.bpftrace.state import ScriptState
-from engine.trace.bpftrace.text import Remark, ScriptError, ScriptText
-from engine.trace.bpftrace.tree import AttachPoint, Script
+from engine.trace.bpftrace.text import Remark, Remarks, ScriptError, ScriptText
+from engine.trace.bpftrace.tree import AttachPoint, Probe, Script
 
-_SHOWN = 8
+_SHOWN: Final = 8
+_EXPECTED: Final = "If this is expected, set the 'missing_probes' config variable to 'warn'."
+
+
+def _is_code(point: AttachPoint) -> bool:
+    return point.provider in CODE or point.provider == "usdt"
+
+
+def _is_nowhere(probe: Probe, around: GuestSurroundings) -> bool:
+    """True if a probe has places, and all are missing."""
+    return bool(probe.points) and all(point in around.missing for point in probe.points)
 
 
 class AttachedScript:
@@ -62,6 +74,7 @@ class AttachedScript:
         self._timers: list[tuple[int, Action]] = []
         self._probes = 0
         self._skipped: list[str] = []
+        self._heard: list[bool] = []
         self.incomplete = False
         self._began = False
 
@@ -75,7 +88,7 @@ class AttachedScript:
         verdicts = session.probes().verdicts
         places = ScriptPlaces(session, verdicts.places, verdicts.program)
         around = GuestSurroundings(session, verdicts, places)
-        checked = check(tree, text, around, request.parameters, request.environment)
+        checked = self._checked_script(tree, text, around)
         names = run.names()
         output: ScriptOutput
         if request.format == "json":
@@ -97,20 +110,20 @@ class AttachedScript:
         )
         attached: list[tuple[ScriptEvent, Action]] = []
         stacks: set[int] = set()
+        pairs = [(probe, point) for probe in compiled for point in probe.probe.points]
+        # Probes at one place of code are hit in the reverse order of their placing, as in Linux.
+        pairs.sort(key=lambda pair: _is_code(pair[1]))
+        first = next((at for at, (_, one) in enumerate(pairs) if _is_code(one)), len(pairs))
         with verdicts.lookup.settled():
-            for probe in compiled:
-                for point in probe.probe.points:
-                    if self._special(probe, point):
-                        continue
-                    problem = around.problem(point)
-                    if problem:
-                        self._missing(problem, point, text, missing)
-                        continue
-                    for event in self._placed(events, places, probe, point, text):
-                        attached.append((event, probe.make(event.reads, run)))
-                        self._probes += 1
-                        if probe.stacks:
-                            stacks.add(event.info.id)
+            for probe, point in (*pairs[:first], *reversed(pairs[first:])):
+                if self._special(probe, point):
+                    continue
+                found = self._placed(events, places, probe, point, text)
+                self._probes += bool(found)
+                for event in found:
+                    attached.append((event, probe.make(event.reads, run)))
+                    if probe.stacks:
+                        stacks.add(event.info.id)
         run.attach(self._tracing, attached, frozenset(stacks))
         self._skipped += events.skipped
         if not self._probes:
@@ -122,12 +135,45 @@ class AttachedScript:
             lines = "".join(f"{line}\n" for line in remark.lines())
             self._sink.write_error(lines.encode(errors="surrogateescape"))
 
-    def _missing(self, problem: str, point: AttachPoint, text: ScriptText, how: str) -> None:
+    def _checked_script(
+        self, tree: Script, text: ScriptText, around: GuestSurroundings
+    ) -> CheckedScript:
+        """Check a script; places that are nowhere are told of before what comes of that.
+
+        Raises:
+            ScriptError: it is wrong, or a place is nowhere.
+        """
+        request = self._request
+        remarks = Remarks(text)
+        how = configured(tree.settings, request.environment, remarks).missing_probes
+        try:
+            checked = check(tree, text, around, request.parameters, request.environment)
+        except ScriptError:
+            if how == "error":
+                self._raise_missing(tree, text, around)
+            raise
         if how == "error":
-            hint = "If this is expected, set the 'missing_probes' config variable to 'warn'."
-            raise ScriptError(Remark("ERROR", f"{problem}.", point.span, text, hint))
+            self._raise_missing(tree, text, around)
         if how == "warn":
-            self._warn([Remark("WARNING", f"{problem}. Skipping.", point.span, text)])
+            found = around.missing.items()
+            self._warn(
+                [Remark("WARNING", f"{why}. Skipping.", at.span, text) for at, why in found]
+            )
+            gone = [each for each in tree.probes if _is_nowhere(each, around)]
+            why = "Probe has no valid attach points. It is being removed which may cause issues"
+            why += " with program behavior."
+            self._warn([Remark("WARNING", why, each.span, text) for each in gone])
+        return checked
+
+    @staticmethod
+    def _raise_missing(tree: Script, text: ScriptText, around: GuestSurroundings) -> None:
+        found = [Remark("ERROR", f"{why}.", at.span, text) for at, why in around.missing.items()]
+        for probe in tree.probes:
+            if _is_nowhere(probe, around):
+                why = f"Probe has no valid attach points. {_EXPECTED}"
+                found.append(Remark("ERROR", why, probe.points[0].span, text))
+        if found:
+            raise ScriptError(*found)
 
     def _placed(
         self,
@@ -185,6 +231,28 @@ class AttachedScript:
             timer = ScriptTimer(run, nanoseconds, self._bound(action))
             session.machine.arm(timer, on=True)
 
+        if self._signals:
+            session.hooks.attention = self._attend
+
+    @property
+    def hears_signals(self) -> bool:
+        """True if it has probes of `self:signal`."""
+        return bool(self._signals)
+
+    def signalled(self) -> None:
+        """The tool has got the signal of `self:signal`; from any thread."""
+        self._heard.append(True)
+        self._session.attend()
+
+    def _attend(self) -> None:
+        while self._heard and not self._run.over:
+            self._heard.pop()
+            self._run.timer(lambda: self._each(self._signals))
+
+    def _each(self, actions: Sequence[Action]) -> None:
+        for action in actions:
+            action(b"", 0, self._session.machine.tid)
+
     def _bound(self, action: Action) -> Any:
         machine = self._session.machine
         return lambda: action(b"", 0, machine.tid)
@@ -192,8 +260,7 @@ class AttachedScript:
     def _act(self, actions: Sequence[Action]) -> None:
         """Run actions that stand nowhere."""
         try:
-            for action in actions:
-                action(b"", 0, self._session.machine.tid)
+            self._each(actions)
         except ScriptExit:
             self._run.over = True
         self._sink.flush()

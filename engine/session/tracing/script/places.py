@@ -159,17 +159,23 @@ class ScriptPlaces:
             raise _no_file(point)
         function = point.function
         if not function:
-            return [_at(point, file.path, "") for file in files]
+            return [_at(point, _shown(point, file), "") for file in files]
         found: list[AttachPoint] = []
         for file in files:
+            where = _shown(point, file)
             if point.language:
                 pairs = self._cpp_functions(file, function)
-                found += [_at(point, file.path, name, plain) for name, plain in pairs]
+                found += [_at(point, where, name, plain) for name, plain in pairs]
             elif has_glob(function):
-                names = self._functions(file, function)
-                found += [_at(point, file.path, name) for name in names]
-            elif file.symbols.find(function) is not None or self._is_inlined(file, function):
-                found.append(_at(point, file.path, function))
+                names = self._functions(file, where, function)
+                found += [_at(point, where, name) for name in names]
+            elif symbol := file.symbols.find(function):
+                if point.offset and point.offset >= symbol.size:
+                    size = f"('{function}' size is {symbol.size})"
+                    raise PointError(f"Offset outside the function bounds {size}")
+                found.append(_at(point, where, function))
+            elif self._is_inlined(file, function):
+                found.append(_at(point, where, function))
         return found
 
     def _is_inlined(self, file: ProgramFile, name: str) -> bool:
@@ -177,8 +183,8 @@ class ScriptPlaces:
 
         return inlined_sites(name, (file,)) is not None
 
-    def _functions(self, file: ProgramFile, pattern: str) -> Iterator[str]:
-        """The names of functions that match, each address once."""
+    def _functions(self, file: ProgramFile, where: str, pattern: str) -> Iterator[str]:
+        """The names of functions that match, each address once; `where` names the file."""
         wanted = re.compile(fnmatch.translate(pattern)).match
         last = -1
         found: dict[str, list[int]] = {}
@@ -187,7 +193,7 @@ class ScriptPlaces:
             if at != last and symbol.kind != "ifunc" and wanted(symbol.name):
                 last = at
                 found.setdefault(symbol.name, []).append(at)
-        self._found.update(((file.path, name), links) for name, links in found.items())
+        self._found.update(((where, name), links) for name, links in found.items())
         return iter(found)
 
     @staticmethod
@@ -207,7 +213,7 @@ class ScriptPlaces:
     def _kernel_functions(self, point: AttachPoint) -> Iterator[str]:
         main, function = self._program.main, point.function
         if has_glob(function):
-            yield from self._functions(main, function)
+            yield from self._functions(main, main.path, function)
         elif not function or main.symbols.find(function) is not None:
             yield function
 
@@ -217,7 +223,8 @@ class ScriptPlaces:
             raise _no_file(point)
         found: dict[tuple[str, str, str], None] = {}
         for marker in self._in(files, point.namespace or "*", point.function):
-            found[marker.file.path, marker.probe.name, marker.probe.provider] = None
+            where = _shown(point, marker.file)
+            found[where, marker.probe.name, marker.probe.provider] = None
         return [_at(point, path, name, namespace=provider) for path, name, provider in found]
 
     def _in(self, files: Iterable[ProgramFile], provider: str, name: str) -> Iterator[Marker]:
@@ -280,6 +287,8 @@ class ScriptPlaces:
             places = self._places.of_target(line, f"{point.file}:{point.line}", Rules.UPROBE)
             return tuple(place for place in places if place.image is file.image)
         if point.address is not None:
+            if file.symbols.at(point.address) is None:
+                raise PointError(f"Could not resolve address: {point.target}:{point.address:#x}")
             return (self._places.at(file, point.address, Rules.UPROBE, point.text),)
         target = SymbolPlace(point.function, point.offset, file.path)
         try:
@@ -319,6 +328,11 @@ class ScriptPlaces:
         if point.provider not in USERS or has_glob(point.target) or has_glob(point.function):
             return []
         return near_names(point.function, self.files(point.target))
+
+
+def _shown(point: AttachPoint, file: ProgramFile) -> str:
+    """The path of a file as the name of a place has it: as it was typed, if it was."""
+    return point.target if "/" in point.target and not has_glob(point.target) else file.path
 
 
 def _no_file(point: AttachPoint) -> PointError:

@@ -74,7 +74,11 @@ _REFUSED: Final = {
 
 
 class GuestSurroundings:
-    """Answers what a script can know of one guest; a `checked.ScriptSurroundings`."""
+    """Answers what a script can know of one guest; a `checked.ScriptSurroundings`.
+
+    Attributes:
+        missing: places that were asked for and are nowhere, and why.
+    """
 
     def __init__(self, session: Session, verdicts: Verdicts, places: ScriptPlaces) -> None:
         """Nothing is read before the first question.
@@ -88,7 +92,7 @@ class GuestSurroundings:
         self._arch = session.arch
         self._verdicts = verdicts
         self._places = places
-        self._refused: dict[AttachPoint, str] = {}
+        self.missing: dict[AttachPoint, str] = {}
 
     @property
     def pointer_size(self) -> int:
@@ -159,25 +163,16 @@ class GuestSurroundings:
     # -- places -----------------------------------------------------------------------------
 
     def places(self, point: AttachPoint) -> Sequence[AttachPoint]:
-        """The places of a point with globs; the point itself if it has none or none matches."""
-        try:
-            return self._places.expanded(point) or (point,)
-        except PointError as error:
-            self._refused[point] = str(error)
-            return (point,)
-
-    def problem(self, point: AttachPoint) -> str:
-        """Why a place is nowhere; "" where it is somewhere."""
-        if self._places.is_found(point):
-            return ""
+        """The places of a point with globs, or itself in full; none if it is nowhere."""
         try:
             found = self._places.expanded(point)
         except PointError as error:
-            return str(error)
-        if found:
-            return ""
-        where = f"{point.target}:{point.function}" if point.target else point.function
-        return f"No matches for {point.provider} {where}"
+            self.missing[point] = str(error)
+            return ()
+        if not found:
+            where = f"{point.target}:{point.function}" if point.target else point.function
+            self.missing[point] = f"No matches for {point.provider} {where}"
+        return found
 
     def arguments(self, point: AttachPoint) -> Mapping[str, Type] | None:
         """The members of `args` there; None where nothing tells them."""

@@ -6,7 +6,6 @@ Only if KPROBE_TUI_BPFTRACE_SOURCE names a checkout of it (0.26), where there is
 import os
 import random
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
 
@@ -40,8 +39,8 @@ pytestmark = pytest.mark.skipif(not os.environ.get(SOURCE), reason=f"{SOURCE} is
 
 
 @pytest.fixture(scope="module")
-def source(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BpftraceSource]:
-    yield built(Path(os.environ[SOURCE]), tmp_path_factory.mktemp("bpftrace"))
+def source(tmp_path_factory: pytest.TempPathFactory) -> BpftraceSource:
+    return built(Path(os.environ[SOURCE]), tmp_path_factory.mktemp("bpftrace"))
 
 
 class Values:

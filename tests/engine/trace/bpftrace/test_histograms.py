@@ -24,7 +24,7 @@ NUMBERS = st.one_of(
 def only_interval(drawn: Histogram) -> tuple[int | None, int | None]:
     ((start, end, count),) = drawn.intervals()
     assert count == 1
-    return start and start.value, end and end.value
+    return start.value if start else None, end.value if end else None
 
 
 @given(NUMBERS, st.integers(min_value=0, max_value=5))
