@@ -532,7 +532,7 @@ class _DeclarationReader:
             if words.is_at_end or words.start >= self._end:
                 raise self._failure("expected ')'")
             depth += (words.word == "(") - (words.word == ")")
-            if words.word == "" and words.source.startswith("...", words.start):
+            if words.begins("..."):
                 words.go(words.start + 3)
             else:
                 words.next()

@@ -94,6 +94,12 @@ class ExpressionCode:
         """The type that a value has where it stands."""
         return self.script.conversions.get(node, self.script.types.get(node, VOID))
 
+    def target_type(self, node: tree.Scratch | tree.MapName | tree.MapEntry) -> Type:
+        """The type of what is stored in a variable or an entry of a map."""
+        if isinstance(node, tree.Scratch):
+            return self.script.types.get(node, VOID)
+        return self.map(node.name if isinstance(node, tree.MapName) else node.map.name).value
+
     def condition(self, node: tree.Expression) -> str:
         """The code of a value of which only the truth is asked."""
         if isinstance(node, tree.Binary) and node.operator in {"&&", "||"}:
@@ -208,7 +214,7 @@ class ExpressionCode:
     def increment(self, node: tree.Increment) -> str:
         """The code of `++` and `--`; the change is made by lines before it."""
         sign = "+" if node.operator == "++" else "-"
-        kind = self.script.types.get(node.target, VOID)
+        kind = self.target_type(node.target)
         step = str(stride(kind)) if isinstance(kind, Pointer) else "1"
         number = integer_of(kind)
         if isinstance(node.target, tree.Scratch):
@@ -456,6 +462,12 @@ class ExpressionCode:
         assert isinstance(of, Array)
         codes = [lambda: self.place_code(node.of), lambda: self.value(node.index)]
         start, index = self.lines.evaluated(codes)
+        if not isinstance(self.script.constants.get(node.index), int):
+            # Behind the end of an array, its first element is not read, but a zero.
+            index = self.lines.kept(index)
+            outside = FaultTeller(self.state, OUT_OF_BOUNDS, node, 0)
+            tell = self.lines.constant(outside, ("outside", node))
+            start = f"({start} if 0 <= {index} < {of.count} else {tell}())"
         return f"({start} + {index} * {size_of(of.element)})"
 
     def _index(self, node: tree.Index) -> str:
@@ -488,7 +500,7 @@ class ExpressionCode:
 
 def variable_code(name: str) -> str:
     """The name of a scratch variable in the code, by its name in `CheckedScript.variables`."""
-    return f"v_{name.replace('.', '_in_')}"
+    return f"v_{name.replace('.', '_in_').replace('$', '_of_')}"
 
 
 def _as(code: str, kind: Integer, wanted: Integer) -> str:

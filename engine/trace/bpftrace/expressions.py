@@ -306,10 +306,9 @@ class ExpressionReader:
 
     def _wrong_character(self) -> None:
         words = self._words
-        character = words.source[words.start : words.start + 1]
-        if character == '"':
+        if words.begins('"'):
             words.string()
-        if character == "$":
+        if words.begins("$"):
             raise words.failure("expected identifier after '$'")
 
     def _parameter(self, start: int, digits: str) -> Expression:

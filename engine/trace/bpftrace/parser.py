@@ -11,11 +11,12 @@ from typing import Final
 from engine.trace.bpftrace.attach_points import attach_points
 from engine.trace.bpftrace.c_constants import constant, expression_of
 from engine.trace.bpftrace.c_macros import HAS_BTF, CMacros
+from engine.trace.bpftrace.c_texts import CDefinitionTexts
 from engine.trace.bpftrace.c_uses import CMacroUses
 from engine.trace.bpftrace.expressions import is_builtin
 from engine.trace.bpftrace.statements import StatementReader
 from engine.trace.bpftrace.text import MAX_SCRIPT, Remarks, ScriptText, Span
-from engine.trace.bpftrace.tokens import LAYOUT, MAP, NAME, NUMBER, STRING, VARIABLE, TokenStream
+from engine.trace.bpftrace.tokens import MAP, NUMBER, STRING, VARIABLE, TokenStream
 from engine.trace.bpftrace.tree import (
     AttachPoint,
     CDefinition,
@@ -36,17 +37,15 @@ _POINT: Final = re.compile(
     r'(?::(?:[^\s{,"]|"(?:[^"\\]|\\(?s:.))*+(?:"|\Z))*+)?'
 )
 """An attach point; a slash belongs to it behind a colon only, else it begins a predicate."""
-_DIRECTIVE: Final = re.compile(r"\#(?:[^\\\n]|\\(?s:.))*+")
-_DEFINITION: Final = re.compile(
-    r"""//[^\n]*|/\*(?s:.*?)(?:\*/|\Z)|"(?:[^"\\\n]|\\(?s:.))*+"?|'(?:[^'\\\n]|\\(?s:.))*+'?|[{};()]""",
-)
-_ATTRIBUTE: Final = re.compile(LAYOUT + r"__attribute__\b")
-_HEAD: Final = re.compile(
-    r"(?:struct|union|enum|typedef)\b"
-    r"(?:[^{:/;,(]|//[^\n]*|/\*(?s:.*?)\*/|\((?:[^()]|\((?:[^()]|\([^()]*+\))*+\))*+\))*+[{;]?"
-)
-"""What stands before the braces of a definition, an attribute's brackets included."""
-_TAGS: Final = frozenset(("struct", "union", "enum", "typedef"))
+
+_HEADER: Final = ".h"
+_LIBRARY: Final = "stdlib"
+"""bpftrace's own library, all of which is always there."""
+
+
+def is_library(path: str) -> bool:
+    """True if an import names bpftrace's own library."""
+    return path == _LIBRARY or path.startswith(f"{_LIBRARY}/")
 
 
 def parse(
@@ -55,73 +54,131 @@ def parse(
     """A script.
 
     Args:
-        script: its text.
+        script: its text, with those of the files that it imports.
         parameters: what `$1` and so on stand for in attach points.
         defined: names that are defined for C's preprocessor.
 
     Raises:
         ScriptError: something in it is not understood.
     """
-    return _ScriptReader(script, parameters, defined).script()
+    remarks = Remarks(script)
+    if len(script.text) > MAX_SCRIPT:
+        remarks.error(f"a script of more than {MAX_SCRIPT} bytes", Span(0, 0))
+        remarks.raise_errors()
+    macros = CMacros(script, defined)
+    own = _PartReader(script, Span(0, script.own_end), "", macros, remarks, parameters)
+    parts = [
+        *(
+            _PartReader(script, Span(one.start, one.end), one.name, macros, remarks, parameters)
+            for one in script.imported or ()
+        ),
+        own,
+    ]
+    for part in reversed(parts):
+        part.head()
+    definitions = [one for part in parts for one in part.definitions]
+    if definitions:
+
+        def condition(text: str, span: Span) -> int:
+            return constant(expression_of(script, text, span), script)
+
+        macros.declarations(definitions, condition)
+    for part in parts:
+        part.body()
+    remarks.raise_errors()
+    return Script(
+        Span(0, len(script.text)),
+        tuple(definitions),
+        tuple(own.settings or ()),
+        tuple(one for part in parts for one in part.imports),
+        tuple(one for part in parts for one in part.maps),
+        tuple(one for part in parts for one in part.macros),
+        tuple(one for part in parts for one in part.probes),
+    )
 
 
-class _ScriptReader:
+def imports_of(script: ScriptText, part: Span) -> list[StringLiteral]:
+    """What a part of a script imports.
+
+    Raises:
+        ScriptError: what stands before that is not understood.
+    """
+    reader = _PartReader(script, part, "", CMacros(script, ()), Remarks(script), ())
+    reader.head()
+    return reader.imports
+
+
+class _PartReader:
+    """Reads a script, or one that it imports.
+
+    Args:
+        script: all of it.
+        part: to be read.
+        name: of the file that is imported; "" for the script itself.
+        c_macros: of all parts.
+        remarks: takes what is wrong with attach points.
+        parameters: of the command line.
+    """
+
     def __init__(
-        self, script: ScriptText, parameters: Sequence[str], defined: Iterable[str]
+        self,
+        script: ScriptText,
+        part: Span,
+        name: str,
+        c_macros: CMacros,
+        remarks: Remarks,
+        parameters: Sequence[str],
     ) -> None:
-        self._remarks, self._parameters = Remarks(script), parameters
-        if len(script.text) > MAX_SCRIPT:
-            self._remarks.error(f"a script of more than {MAX_SCRIPT} bytes", Span(0, 0))
-            self._remarks.raise_errors()
-        self._words = TokenStream(script)
-        self._c_macros = CMacros(script, defined)
-        uses = CMacroUses(self._c_macros)
-        self._statements = StatementReader(self._words, uses.expression)
-        self._definitions: list[CDefinition] = []
-        self._settings: list[Setting] | None = None
-        self._imports: list[StringLiteral] = []
-        self._maps: list[MapDeclaration] = []
-        self._macros: list[Macro] = []
-        self._probes: list[Probe] = []
+        self._name, self._c_macros = name, c_macros
+        self._remarks, self._parameters = remarks, parameters
+        self._words = TokenStream(script, part=part)
+        self._definitions = CDefinitionTexts(self._words)
+        self._statements = StatementReader(self._words, CMacroUses(c_macros).expression)
+        self.definitions: list[CDefinition] = []
+        self.settings: list[Setting] | None = None
+        self.imports: list[StringLiteral] = []
+        self.maps: list[MapDeclaration] = []
+        self.macros: list[Macro] = []
+        self.probes: list[Probe] = []
 
-    def _condition(self, text: str, span: Span) -> int:
-        """The value of what stands behind `#if`."""
-        return constant(expression_of(self._words.script, text, span), self._words.script)
-
-    def script(self) -> Script:
+    def head(self) -> None:
+        """Definitions in C, the config block and imports."""
         words = self._words
-        if words.source.startswith("#!", words.start):
-            end = words.source.find("\n", words.start)
-            words.go(len(words.source) if end < 0 else end)
-        while self._definition() is not None:
-            pass
-        if self._definitions:
-            self._c_macros.declarations(self._definitions, self._condition)
-            self._statements.expressions.known = frozenset(self._c_macros.macros)
+        if words.begins("#!"):
+            end = words.source.find("\n", words.start, words.limit)
+            words.go(words.limit if end < 0 else end)
+        while (found := self._definitions.next()) is not None:
+            self.definitions.append(found)
         while words.word in ("config", "import"):
-            if words.word == "config":
-                if self._settings is not None:
-                    raise words.failure("duplicate config block")
-                self._config()
+            if words.word == "import":
+                self.imports.append(self._statements.imported(words.start))
+            elif self._name:
+                raise words.failure("invalid `config` within import")
+            elif self.settings is not None:
+                raise words.failure("duplicate config block")
             else:
-                self._imports.append(self._statements.imported(words.start))
+                self._config()
+
+    def body(self) -> None:
+        """Probes, macros and maps."""
+        words = self._words
+        if self._name.endswith(_HEADER) and not words.is_at_end:
+            raise words.failure("of a header only types and macros can be read")
+        self._statements.expressions.known = frozenset(self._c_macros.macros)
         while not words.is_at_end:
             self._top()
-        self._remarks.raise_errors()
-        return Script(
-            words.span(0, len(words.source)),
-            tuple(self._definitions),
-            tuple(self._settings or ()),
-            (*self._imports, *self._statements.imports),
-            tuple(self._maps),
-            tuple(self._macros),
-            tuple(self._probes),
-        )
+        for one in (*self.imports, *self._statements.imports):
+            if is_library(one.value.decode(errors="surrogateescape")):
+                continue
+            if one not in self.imports:
+                self._remarks.error("import it in front of all probes", one.span)
+            elif words.script.imported is None:
+                self._remarks.error("files cannot be imported here", one.span)
 
     def _top(self) -> None:
         words = self._words
         word = words.word
-        late = self._definition()
+        late = self._definitions.next()
         if late is not None:
             raise words.failure("C definitions must appear before probes and functions", late.span)
         if word == "config":
@@ -129,7 +186,7 @@ class _ScriptReader:
         if word == "import":
             raise words.failure("root imports must appear before probes and functions")
         if word == "macro":
-            self._macros.append(self._macro())
+            self.macros.append(self._macro())
         elif word == "fn":
             raise words.failure(
                 "functions of a script's own are not supported: write a macro instead"
@@ -137,75 +194,7 @@ class _ScriptReader:
         elif word == "let":
             self._map_declaration()
         else:
-            self._probes.append(self._probe())
-
-    # -- definitions of C ---------------------------------------------------------------------
-
-    def _definition(self) -> CDefinition | None:
-        """A definition in C; None if none begins here."""
-        words = self._words
-        start = words.start
-        if words.source.startswith("#", start) and not words.source.startswith("#!", start):
-            match = _DIRECTIVE.match(words.source, start)
-            assert match is not None, "the sign is there"
-            words.go(match.end())
-            text = match[0].rstrip()
-        elif words.kind == NAME and words.word in _TAGS and self._is_definition():
-            text = self._c_declaration(start)
-        else:
-            return None
-        found = CDefinition(Span(start, start + len(text)), text)
-        self._definitions.append(found)
-        return found
-
-    def _is_definition(self) -> bool:
-        """True if `struct` and the like begins a definition, not an attach point."""
-        words = self._words
-        head = _HEAD.match(words.source, words.start)
-        return head is not None and (head[0][-1] in "{;" or words.word == "typedef")
-
-    def _c_declaration(self, start: int) -> str:
-        """A definition with braces, up to the semicolon behind it."""
-        words = self._words
-        source = words.source
-        is_typedef = words.word == "typedef"
-        depth, at = 0, start
-        end = len(source)
-        for match in _DEFINITION.finditer(source, start):
-            sign = match[0]
-            if sign in ("{", "("):
-                depth += 1
-            elif sign in ("}", ")"):
-                depth -= 1
-                if sign == "}" and depth == 0 and not is_typedef:
-                    end = match.end()
-                    break
-            elif sign == ";" and depth == 0:
-                end = match.start()
-                break
-        at = end
-        while True:
-            attribute = _ATTRIBUTE.match(source, at)
-            if attribute is None:
-                break
-            at = self._attribute(attribute.end())
-        text = source[start:at].rstrip()
-        words.go(at)
-        words.taken(";")
-        return text
-
-    def _attribute(self, at: int) -> int:
-        """The end of an attribute's brackets."""
-        words = self._words
-        words.go(at)
-        if not words.source.startswith("((", words.start):
-            raise words.failure("__attribute__ syntax error, expected '(('")
-        depth = 0
-        for match in re.compile(r"[()]").finditer(words.source, words.start):
-            depth += 1 if match[0] == "(" else -1
-            if depth == 0:
-                return match.end()
-        raise words.failure("__attribute__ syntax error, mismatched '(' and ')'")
+            self.probes.append(self._probe())
 
     # -- config, macros, maps -----------------------------------------------------------------
 
@@ -224,11 +213,11 @@ class _ScriptReader:
             if words.word != "}":
                 words.expect(";")
         words.next()
-        self._settings = settings
+        self.settings = settings
 
     def _setting(self) -> int | str | bool:
         words = self._words
-        if words.kind == STRING or words.source.startswith('"', words.start):
+        if words.kind == STRING or words.begins('"'):
             return words.string().decode(errors="surrogateescape")
         if words.kind == NUMBER:
             return words.number()
@@ -290,7 +279,7 @@ class _ScriptReader:
         entries = words.number()
         words.expect(")")
         words.taken(";")
-        self._maps.append(MapDeclaration(words.span(start), MapName(place, name), kind, entries))
+        self.maps.append(MapDeclaration(words.span(start), MapName(place, name), kind, entries))
 
     # -- probes -------------------------------------------------------------------------------
 
@@ -319,7 +308,7 @@ class _ScriptReader:
         """What stands between two commas in front of a probe."""
         words = self._words
         start = words.start
-        match = _POINT.match(words.source, start)
+        match = _POINT.match(words.source, start, words.limit)
         assert match is not None, "every part of the pattern may be empty"
         if not match[0]:
             raise words.failure("expected attach point")

@@ -125,7 +125,7 @@ class StatementCode:
     def _compound(self, node: tree.Assignment) -> None:
         """Add the lines of `+=` and the like."""
         target = node.target
-        kind = self._script.types.get(target, VOID)
+        kind = self._expressions.target_type(target)
         if isinstance(target, tree.Scratch):
             old = self._expressions.variable(target)
             new = self._changed(node, old, kind, self._expressions.value(node.value))

@@ -179,7 +179,7 @@ class StatementReader:
     def _variable(self, wanted: str) -> Scratch:
         words = self._words
         if words.kind != VARIABLE:
-            if words.source[words.start : words.start + 1] == "$":
+            if words.begins("$"):
                 raise words.failure("expected identifier after '$'")
             raise words.failure(wanted)
         start, name = words.start, words.word[1:]
@@ -218,14 +218,14 @@ class StatementReader:
         self.imports.append(self.imported(start))
 
     def imported(self, start: int) -> StringLiteral:
-        """An import, its semicolon included; its literal has the place of all of it.
+        """An import, up to the semicolon behind it; the literal has the place of all of it.
 
         Raises:
             ScriptError: it is none.
         """
         words = self._words
         words.next()
-        if words.kind != STRING and words.source[words.start : words.start + 1] != '"':
+        if words.kind != STRING and not words.begins('"'):
             raise words.failure("expected string after 'import'")
         path = words.string()
         span = words.span(start)

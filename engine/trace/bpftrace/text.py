@@ -40,16 +40,52 @@ class Span(Struct, frozen=True):
         return Span(self.start, other.end)
 
 
+class ImportedText(Struct, frozen=True):
+    """A file that a script imports: a part of the text behind the script's own.
+
+    Attributes:
+        name: of the file.
+        start: the offset of its first character.
+        end: that of the first character behind it.
+    """
+
+    name: str
+    start: int
+    end: int
+
+
 class ScriptText(Struct, frozen=True):
     """A script as it was written.
 
     Attributes:
         name: of its file; "stdin" for the text of -e, as bpftrace has it.
-        text: all of it.
+        text: all of it, and of the files that it imports.
+        imported: those files; None if nobody has looked for them (`imports.with_imports` does).
     """
 
     name: str
     text: str
+    imported: tuple[ImportedText, ...] | None = None
+
+    @property
+    def own_end(self) -> int:
+        """The offset of the first character behind the script's own text."""
+        return self.imported[0].start - 1 if self.imported else len(self.text)
+
+    def file(self, span: Span) -> "tuple[ScriptText, Span]":
+        """The file that a place is in, as a text of its own, and the place in it."""
+        for one in self.imported or ():
+            if one.start <= span.start <= one.end:
+                text = ScriptText(one.name, self.text[one.start : one.end])
+                return text, Span(span.start - one.start, span.end - one.start)
+        return (
+            (ScriptText(self.name, self.text[: self.own_end]), span)
+            if self.imported
+            else (
+                self,
+                span,
+            )
+        )
 
     def line_and_column(self, offset: int) -> tuple[int, int]:
         """The line and the column of a character, both counted from 1."""
@@ -81,20 +117,21 @@ class Remark(Struct, frozen=True):
 
     def lines(self) -> Iterator[str]:
         """The remark as bpftrace prints it, line by line (its src/ast/location.cpp)."""
-        line, column = self.script.line_and_column(self.span.start)
-        last, end = self.script.line_and_column(self.span.end)
+        script, span = self.script.file(self.span)
+        line, column = script.line_and_column(span.start)
+        last, end = script.line_and_column(span.end)
         if last == line:
-            text = self.script.line(line)
+            text = script.line(line)
             before, marked = text[: column - 1], text[column - 1 : end - 1]
-            yield f"{self.script.name}:{line}:{column}-{end}: {self.severity}: {self.text}"
+            yield f"{script.name}:{line}:{column}-{end}: {self.severity}: {self.text}"
             yield text.replace("\t", _TAB)
             yield " " * len(before.replace("\t", _TAB)) + "~" * max(
                 len(marked.replace("\t", _TAB)), 1
             )
         else:
-            yield f"{self.script.name}:{line}-{last}: {self.severity}: {self.text}"
+            yield f"{script.name}:{line}-{last}: {self.severity}: {self.text}"
             for number in range(line, min(last, line + _MOST_LINES) + 1):
-                yield self.script.line(number)
+                yield script.line(number)
             if last > line + _MOST_LINES:
                 yield "..."
         if self.hint:

@@ -46,6 +46,7 @@ class TokenStream:
     Attributes:
         script: the text.
         source: what words are cut from: the script's text, or that of a macro of C.
+        limit: where it ends for this reader.
         kind: of the next word: `NAME` and the like.
         word: the next word; "" at the end.
         start: where it begins.
@@ -53,27 +54,35 @@ class TokenStream:
         end: where the last word that was taken ends.
     """
 
-    __slots__ = ("_within", "end", "kind", "script", "source", "start", "stop", "word")
+    __slots__ = ("_within", "end", "kind", "limit", "script", "source", "start", "stop", "word")
 
-    def __init__(self, script: ScriptText, source: str | None = None, within: Span | None = None):
+    def __init__(
+        self,
+        script: ScriptText,
+        source: str | None = None,
+        within: Span | None = None,
+        part: Span | None = None,
+    ) -> None:
         """Stand in front of the first word.
 
         Args:
             script: the script.
             source: a text of a macro to be read instead of the script's.
             within: the place of the macro's use, which all words of `source` get.
+            part: the part to be read; all of it if it is not given.
         """
         self.script = script
         self.source = script.text if source is None else source
         self._within = within
         self.kind, self.word = END, ""
-        self.start = self.stop = self.end = 0
+        self.limit = len(self.source) if part is None else part.end
+        self.start = self.stop = self.end = 0 if part is None else part.start
         self.next()
 
     def next(self) -> None:
         """Take a word."""
         self.end = stop = self.stop
-        match = _WORD.match(self.source, stop)
+        match = _WORD.match(self.source, stop, self.limit)
         assert match is not None, "every part of the pattern may be empty"
         kind = match.lastindex
         if kind is None:
@@ -96,6 +105,10 @@ class TokenStream:
         self.stop = offset
         self.next()
 
+    def begins(self, text: str) -> bool:
+        """True if a text stands in front, whatever words it is made of."""
+        return self.source.startswith(text, self.start, self.limit)
+
     def settle(self) -> None:
         """Count the space behind the last word as taken, up to the end of the line.
 
@@ -106,14 +119,14 @@ class TokenStream:
 
     def follows(self, character: str) -> bool:
         """True if a character stands behind the next word, and behind space and comments."""
-        match = _SPACE.match(self.source, self.stop)
+        match = _SPACE.match(self.source, self.stop, self.limit)
         assert match is not None, "the pattern may be empty"
         return self.source.startswith(character, match.end())
 
     @property
     def is_at_end(self) -> bool:
         """True if nothing is left."""
-        return self.kind == END and self.start >= len(self.source)
+        return self.kind == END and self.start >= self.limit
 
     def span(self, start: int, end: int | None = None) -> Span:
         """A part of the script, up to what was taken last."""
@@ -156,7 +169,7 @@ class TokenStream:
             span: where; the next word if it is not given.
         """
         if span is None:
-            near = _NEAR.match(self.source, self.start)
+            near = _NEAR.match(self.source, self.start, self.limit)
             end = self.start if near is None else near.end()
             span = self._within or Span(self.start, end)
         return ScriptError(Remark("ERROR", f"syntax: {text}", span, self.script))
@@ -225,20 +238,20 @@ class TokenStream:
             return bytes((int(octal, 8),))
         if hexadecimal is not None:
             if not hexadecimal:
-                near = _NEAR.match(self.source, end)
+                near = _NEAR.match(self.source, end, self.limit)
                 until = end if near is None else near.end()
                 raise self.failure("invalid hex escape sequence", self.span(end, until))
             return bytes((int(hexadecimal, 16),))
         value = _ESCAPES.get(letter)
         if value is None:
-            near = _NEAR.match(self.source, end - 1)
+            near = _NEAR.match(self.source, end - 1, self.limit)
             until = end if near is None else near.end()
             raise self.failure(f"invalid escape character '\\{letter}'", self.span(end - 1, until))
         return value
 
     def _broken_string(self) -> NoReturn:
-        line_end = self.source.find("\n", self.start)
-        end = len(self.source) if line_end < 0 else line_end
+        line_end = self.source.find("\n", self.start, self.limit)
+        end = self.limit if line_end < 0 else line_end
         raise self.failure("unterminated string", self.span(end, end))
 
 

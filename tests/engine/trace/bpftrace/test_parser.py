@@ -143,6 +143,8 @@ REFUSALS: Final = {
     "macro (a) {}": "1:7-8: ERROR: syntax: expected macro name",
     "macro m(1) {}": "1:9-10: ERROR: syntax: expected macro argument ($var, @map, or identifier)",
     "macro m(pid) {}": "1:9-12: ERROR: syntax: builtin 'pid' can't be used as a macro argument",
+    'import "a.bt"; begin {}': "1:1-14: ERROR: files cannot be imported here",
+    'begin { import "a.bt"; }': "1:9-22: ERROR: import it in front of all probes",
     "fn f() : void {}": "1:1-3: ERROR: syntax: functions of a script's own are not supported:"
     " write a macro instead",
     "struct a { int b; } __attribute__(packed)": "1:34-35: ERROR: syntax: __attribute__ syntax"
@@ -209,7 +211,7 @@ def test_everything_at_the_top() -> None:
         "struct s { int a; /* } */ char c[2]; };\n"
         "typedef struct { int b; } t;\n"
         'config = { max_map_keys = 10; stack_mode = perf; a = "b"; c = true }\n'
-        'import "lib.bt";\n'
+        'import "stdlib";\n'
         "let @m = lruhash(1e2)\n"
         "macro add(a, $b, @c) { a + $b }\n"
         "begin, end { $x = A; }\n"
@@ -223,7 +225,7 @@ def test_everything_at_the_top() -> None:
     ]
     settings = [(one.name, one.value) for one in script.settings]
     assert settings == [("max_map_keys", 10), ("stack_mode", "perf"), ("a", "b"), ("c", True)]
-    assert [one.value for one in script.imports] == [b"lib.bt"]
+    assert [one.value for one in script.imports] == [b"stdlib"]
     assert [(one.map.name, one.kind, one.entries) for one in script.maps] == [
         ("m", "lruhash", 100)
     ]

@@ -126,7 +126,7 @@ def test_maps_are_printed_as_natively(seed: int, tmp_path: Path) -> None:
     ours = [line for line in b"".join(parts).decode().splitlines() if line]
     theirs = bpftrace(tmp_path, script.actions)
     assert ours == [line.rstrip(" ") if NAMED.match(line) else line for line in theirs]
-    assert len(ours) > 20
+    assert len(ours) > 5
 
 
 def test_formats_are_filled_in_as_natively(tmp_path: Path) -> None:
