@@ -107,15 +107,29 @@ class KernelPoints:
         found = (names.at(site) for site in self._opened.tables.ftrace)
         return list(dict.fromkeys(each.name for each in found if each is not None))
 
+    @cached_property
+    def _events(self) -> dict[tuple[str, str], None]:
+        """The kernel's own events; those of system calls that have no number are none."""
+        calls = {syscalls.event_name(call) for call in self._opened.arch.linux.syscalls.values()}
+        known = {prefix + call for call in calls for prefix in (syscalls.ENTER, syscalls.EXIT)}
+        return {
+            (group, name): None
+            for group, name in self.fields.events
+            if group != syscalls.GROUP or name in known
+        }
+
     def events_like(self, group: str = "*", name: str = "*") -> Iterator[tuple[str, str]]:
         """(group, name) of the kernel's own tracepoints that match, in the order of the names."""
-        for each in sorted(self.fields.events):
+        if not has_glob(group) and not has_glob(name):
+            yield from ((group, name),) if (group, name) in self._events else ()
+            return
+        for each in sorted(self._events):
             if fnmatch.fnmatchcase(each[0], group) and fnmatch.fnmatchcase(each[1], name):
                 yield each
 
     def _raw(self, pattern: str) -> Iterator[tuple[str, str]]:
         """(the kernel, name) of events whose arguments scripts get as the tracepoint has them."""
-        for group, name in sorted(self.fields.events, key=lambda each: each[1]):
+        for group, name in sorted(self._events, key=lambda each: each[1]):
             if group != syscalls.GROUP and fnmatch.fnmatchcase(name, pattern):
                 yield KERNEL, name
 
@@ -125,7 +139,7 @@ class KernelPoints:
             return point.target, point.function
         return next(
             each
-            for each in self.fields.events
+            for each in self._events
             if each[1] == point.function and each[0] != syscalls.GROUP
         )
 
