@@ -54,6 +54,13 @@ class EventFields:
         """
         self._image, self._find = image, find
         self._reader = ImageReader(image)
+        self._layouts: dict[str, Mapping[str, tuple[int, int]]] = {}
+
+    def _layout(self, record: str) -> Mapping[str, tuple[int, int]]:
+        """Members of a structure; none where the image does not tell."""
+        if record not in self._layouts:
+            self._layouts[record] = self._image.layout(record) or {}
+        return self._layouts[record]
 
     @cached_property
     def events(self) -> Mapping[tuple[str, str], EventCall]:
@@ -63,7 +70,7 @@ class EventFields:
 
     def recorder(self, call: EventCall) -> int:
         """The function that the tracepoint calls; 0 where the image does not tell."""
-        described = self._image.layout("trace_event_class") or {}
+        described = self._layout("trace_event_class")
         if "probe" not in described:
             return 0
         return self._reader.pointer(call.described + described["probe"][0])
@@ -72,9 +79,9 @@ class EventFields:
         """The fields of an event in order, without those that all events have."""
         if call.group == _SYSCALLS:
             return ()
-        described = self._image.layout("trace_event_class") or {}
-        row = self._image.layout("trace_event_fields") or {}
-        entry = self._image.layout("trace_entry") or {}
+        described = self._layout("trace_event_class")
+        row = self._layout("trace_event_fields")
+        entry = self._layout("trace_entry")
         if "fields_array" not in described or not {"type", "name", "size", "align"} <= row.keys():
             return ()
         reader, found = self._reader, list[EventField]()
@@ -98,8 +105,8 @@ class EventFields:
 
     def arguments(self, call: EventCall) -> tuple[tuple[str, str], ...]:
         """(type, name) of the arguments of a system call, of either of its events."""
-        event, row = self._image.layout("trace_event_call"), self._image.layout("syscall_metadata")
-        if event is None or row is None or "data" not in event or "args" not in row:
+        event, row = self._layout("trace_event_call"), self._layout("syscall_metadata")
+        if "data" not in event or not {"nb_args", "types", "args"} <= row.keys():
             return ()
         reader = self._reader
         at = reader.pointer(call.address + event["data"][0])
