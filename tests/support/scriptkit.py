@@ -1,6 +1,7 @@
 """Surroundings of bpftrace scripts without a guest: types from a text of C, places from tables."""
 
 from collections.abc import Mapping, Sequence
+from functools import cache
 from typing import Literal
 
 from msgspec import Struct, field
@@ -122,6 +123,7 @@ class PlainSurroundings(Struct):
         return found
 
 
+@cache
 def definitions(text: str = KERNEL_TYPES) -> CDefinitions:
     """Types of C from a text."""
     script = ScriptText("types.h", f"{text}\nbegin {{ }}")

@@ -99,7 +99,7 @@ def opened_script(
     with _loaded(request.config) as session:
         run = ScriptRun(session)
         sink = ScriptSink(session.outputs, request.output, write, write_error)
-        run.printed = sink.flush
+        run.printed, run.complain = sink.flush, sink.complain
         tracing = Tracing(session, TraceOptions(), consumer=run.consume)
         try:
             with session.opened.explained():

@@ -8,11 +8,11 @@ know the guest.
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from fnmatch import fnmatchcase
 from typing import Any, Final
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from engine.errors import CommandError
 from engine.trace.bpftrace.text import Remarks, Span

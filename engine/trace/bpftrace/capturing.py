@@ -251,5 +251,5 @@ def descendants(node: tree.Node) -> Iterator[tree.Node]:
         elif isinstance(each, tree.Node):
             yield each
             pending.extend(
-                getattr(each, name) for name in reversed(each.__match_args__) if name != "span"
+                getattr(each, name) for name in reversed(each.__struct_fields__) if name != "span"
             )

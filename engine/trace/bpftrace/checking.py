@@ -32,6 +32,9 @@ from engine.trace.bpftrace.types import INT8, Aggregate, Type
 
 _MAX_ROUNDS: Final = 100
 """Times that a script is gone over: a type grows a few times at most."""
+_MIN_ROUNDS: Final = 6
+_MAX_VISITS: Final = 1_500_000
+"""Nodes that are looked at in all rounds: a large script gets fewer."""
 
 _KERNEL: Final = ("kprobe", "kretprobe", "fentry", "fexit", "tracepoint", "iter", "rawtracepoint")
 _USER: Final = ("uprobe", "uretprobe", "usdt")
@@ -76,10 +79,11 @@ def check(
         _declared(script, remarks),
     )
     _check_imports(script, remarks)
-    probes = _Preparation(script, findings).probes()
+    preparation = _Preparation(script, findings)
+    probes = preparation.probes()
     remarks.raise_errors()
     statements = StatementTypes(findings)
-    _find_types(findings, statements, probes)
+    _find_types(findings, statements, probes, preparation.nodes)
     findings.is_final = True
     _go_over(findings, statements, probes)
     _check_maps(findings)
@@ -144,6 +148,11 @@ class _Preparation:
         )
         for macro in script.macros:
             forbid_jumps(macro, findings.remarks)
+
+    @property
+    def nodes(self) -> int:
+        """Of the trees of all probes."""
+        return self._table.nodes
 
     def probes(self) -> list[ProbeFacts]:
         """All probes, macros put in."""
@@ -232,9 +241,12 @@ def _space(point: AttachPoint) -> Space:
     return "kernel" if point.provider in _KERNEL else "none"
 
 
-def _find_types(findings: Findings, statements: StatementTypes, probes: list[ProbeFacts]) -> None:
+def _find_types(
+    findings: Findings, statements: StatementTypes, probes: list[ProbeFacts], nodes: int
+) -> None:
     """Go over a script until all types are known."""
-    for _ in range(_MAX_ROUNDS):
+    rounds = max(_MIN_ROUNDS, min(_MAX_ROUNDS, _MAX_VISITS // max(nodes, 1)))
+    for _ in range(rounds):
         findings.changed = False
         _go_over(findings, statements, probes)
         findings.remarks.raise_errors()
@@ -250,7 +262,7 @@ def _find_types(findings: Findings, statements: StatementTypes, probes: list[Pro
         for each in findings.inspected:
             each.locked = True
     findings.remarks.error(
-        f"Type resolution exceeded maximum iterations ({_MAX_ROUNDS}); possible infinite loop in "
+        f"Type resolution exceeded maximum iterations ({rounds}); possible infinite loop in "
         "comptime expressions",
         probes[0].span if probes else Span(0, 0),
     )

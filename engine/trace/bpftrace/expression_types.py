@@ -62,6 +62,7 @@ from engine.trace.bpftrace.type_rules import (
     is_number,
     is_signed,
     kind_name,
+    part_count,
     promoted,
     same,
     type_name,
@@ -81,6 +82,9 @@ from engine.trace.bpftrace.types import (
     Type,
     Void,
 )
+
+_MAX_PARTS: Final = 1000
+"""Values in one value."""
 
 
 class ExpressionTypes:
@@ -181,7 +185,16 @@ class ExpressionTypes:
         if len(known) == len(values):
             self.findings.constants[node] = tuple(known)
         sure = [kind for kind in kinds if kind is not None]
-        return Tuple(tuple(sure)) if len(sure) == len(kinds) else None
+        if len(sure) != len(kinds):
+            return None
+        return self._bounded(Tuple(tuple(sure)), node)
+
+    def _bounded(self, kind: Type, node: Node) -> Type | None:
+        """A type, unless it is one of too many values: tuples of tuples grow fast."""
+        if part_count(kind) <= _MAX_PARTS:
+            return kind
+        self.findings.error(f"The value has too many parts (over {_MAX_PARTS})", node)
+        return None
 
     def _record(self, node: Node) -> Type | None:
         fields = cast("RecordLiteral", node).fields
@@ -191,7 +204,9 @@ class ExpressionTypes:
         if len(known) == len(fields):
             self.findings.constants[node] = KnownRecord(known)
         sure = [(name, kind) for name, kind in kinds if kind is not None]
-        return Record(tuple(sure)) if len(sure) == len(kinds) else None
+        if len(sure) != len(kinds):
+            return None
+        return self._bounded(Record(tuple(sure)), node)
 
     def _element(self, element: Expression, what: str) -> Type | None:
         kind = self.of(element)

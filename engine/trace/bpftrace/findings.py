@@ -164,7 +164,7 @@ class Findings(Struct, eq=False):
 
     def variable(self, variable: ScratchVariable, kind: Type, at: Node) -> None:
         """Note that a value of a type is put into a variable."""
-        if variable.sized:
+        if variable.sized or kind is variable.type:
             return
         whole = promoted(variable.type, kind)
         if whole is None:
@@ -183,6 +183,8 @@ class Findings(Struct, eq=False):
 
     def map_value(self, facts: MapFacts, kind: Type, at: Node) -> None:
         """Note that a value of a type is put into a map."""
+        if kind is facts.value and not isinstance(kind, Aggregate):
+            return
         whole = None if isinstance(facts.value, Aggregate) else promoted(facts.value, kind)
         if whole is None:
             self.error(
@@ -219,6 +221,8 @@ class Findings(Struct, eq=False):
 
     def map_key(self, facts: MapFacts, kind: Type, at: Node) -> None:
         """Note that a map is asked for a key of a type."""
+        if kind is facts.key:
+            return
         whole = promoted(facts.key, kind)
         if whole is None:
             self.error(

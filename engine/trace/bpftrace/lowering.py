@@ -10,7 +10,6 @@ from typing import Final, cast
 from engine.trace.bpftrace.findings import Findings, ProbeFacts
 from engine.trace.bpftrace.folding import KnownRecord, literal_type
 from engine.trace.bpftrace.functions import function
-from engine.trace.bpftrace.macros import node_fields
 from engine.trace.bpftrace.member_types import is_arguments
 from engine.trace.bpftrace.statement_types import aggregate_call, ends
 from engine.trace.bpftrace.tree import (
@@ -113,7 +112,7 @@ class Lowering:
 
     def _copy(self, node: Node) -> Node:
         values: list[object] = []
-        for name in node_fields(type(node)):
+        for name in type(node).__struct_fields__:
             value = getattr(node, name)
             if isinstance(value, Node):
                 value = self._made(value)

@@ -8,7 +8,6 @@ read, nor with another use of the macro. It is bounded in depth and size.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import fields
 from typing import Final, cast
 
 from engine.trace.bpftrace.text import Remarks, Span
@@ -38,7 +37,7 @@ from engine.trace.bpftrace.tree import (
 
 MAX_NESTING: Final = 180
 """Levels of a tree: what follows one takes a few levels of Python's stack for each."""
-MAX_NODES: Final = 300_000
+MAX_NODES: Final = 200_000
 """Nodes of all actions of a script."""
 
 _Argument = Expression | TypeName
@@ -55,16 +54,19 @@ class MacroTable:
         macros: in the order of the script.
         remarks: where what is wrong with them goes.
         is_native: tells whether a name is that of a function that is built in.
+
+    Attributes:
+        nodes: of all trees that were made so far.
     """
 
-    __slots__ = ("_macros", "_nodes", "is_native", "remarks")
+    __slots__ = ("_macros", "is_native", "nodes", "remarks")
 
     def __init__(
         self, macros: Sequence[Macro], remarks: Remarks, is_native: Callable[[str], bool]
     ) -> None:
         self.remarks, self.is_native = remarks, is_native
         self._macros: dict[str, list[Macro]] = {}
-        self._nodes = 0
+        self.nodes = 0
         for macro in macros:
             self._add(macro)
 
@@ -121,8 +123,8 @@ class MacroTable:
         Raises:
             NestingError: these are too many.
         """
-        self._nodes += 1
-        if self._nodes > MAX_NODES:
+        self.nodes += 1
+        if self.nodes > MAX_NODES:
             self.remarks.error(
                 f"The script is too large (over {MAX_NODES} parts, its macros put in)", span
             )
@@ -220,7 +222,7 @@ class Expansion:
     def _parts(self, node: Node) -> Node:
         """A copy of a node whose parts are copies."""
         values: list[object] = []
-        for name in node_fields(type(node)):
+        for name in type(node).__struct_fields__:
             value = getattr(node, name)
             if isinstance(value, Node):
                 value = self._copy(value)
@@ -447,15 +449,6 @@ _SPECIAL: Final[Mapping[type[Node], Callable[[Expansion, Node], Node]]] = {
     TypeInfo: Expansion._of_type,
     Cast: Expansion._of_type,
 }
-_FIELDS: dict[type[Node], tuple[str, ...]] = {}
-
-
-def node_fields(kind: type[Node]) -> tuple[str, ...]:
-    """The names of a node's fields, in order."""
-    known = _FIELDS.get(kind)
-    if known is None:
-        known = _FIELDS[kind] = tuple([each.name for each in fields(kind)])
-    return known
 
 
 def forbid_jumps(macro: Macro, remarks: Remarks) -> None:
@@ -473,7 +466,7 @@ def forbid_jumps(macro: Macro, remarks: Remarks) -> None:
 def parts(node: Node) -> list[Node]:
     """The nodes right below a node, in the order of the text."""
     found: list[Node] = []
-    for name in node_fields(type(node)):
+    for name in type(node).__struct_fields__:
         value = getattr(node, name)
         if isinstance(value, Node):
             found.append(value)

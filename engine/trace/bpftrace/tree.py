@@ -5,14 +5,15 @@ by nodes: what checking finds about a node (its type, its constant) is kept besi
 macro that is used gives nodes of its own each time.
 """
 
-from dataclasses import dataclass, field, replace
 from typing import Literal
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from engine.trace.bpftrace.text import Span
 
 
-@dataclass(frozen=True, eq=False, slots=True)
-class Node:
+class Node(Struct, frozen=True, eq=False):
     """A part of a script.
 
     Attributes:
@@ -22,8 +23,7 @@ class Node:
     span: Span
 
 
-@dataclass(frozen=True, eq=False, slots=True)
-class TypeName(Node):
+class TypeName(Node, frozen=True, eq=False):
     """A type as it is written: `struct foo *[4]`, `uint8`, `string[64]`.
 
     Attributes:
@@ -38,57 +38,49 @@ class TypeName(Node):
 # -- expressions ------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, eq=False, slots=True)
-class IntegerLiteral(Node):
+class IntegerLiteral(Node, frozen=True, eq=False):
     """A number, never negative; units (`1s`) and suffixes are worked in already."""
 
     value: int
 
 
-@dataclass(frozen=True, eq=False, slots=True)
-class BooleanLiteral(Node):
+class BooleanLiteral(Node, frozen=True, eq=False):
     """`true` or `false`."""
 
     value: bool
 
 
-@dataclass(frozen=True, eq=False, slots=True)
-class StringLiteral(Node):
+class StringLiteral(Node, frozen=True, eq=False):
     """A string, its escapes worked in."""
 
     value: bytes
 
 
-@dataclass(frozen=True, eq=False, slots=True)
-class Parameter(Node):
+class Parameter(Node, frozen=True, eq=False):
     """A positional parameter: `$1`; number 0 is `$#`, their count."""
 
     number: int
 
 
-@dataclass(frozen=True, eq=False, slots=True)
-class Name(Node):
+class Name(Node, frozen=True, eq=False):
     """A name: a builtin (`pid`), a macro without arguments, an enumerator, a macro's argument."""
 
     name: str
 
 
-@dataclass(frozen=True, eq=False, slots=True)
-class Scratch(Node):
+class Scratch(Node, frozen=True, eq=False):
     """A scratch variable, `$x`; its name is without the dollar sign."""
 
     name: str
 
 
-@dataclass(frozen=True, eq=False, slots=True)
-class MapName(Node):
+class MapName(Node, frozen=True, eq=False):
     """A map, `@x`; its name is without the sign, "" for `@`. As a value: its one entry."""
 
     name: str
 
 
-@dataclass(frozen=True, eq=False, slots=True)
-class MapEntry(Node):
+class MapEntry(Node, frozen=True, eq=False):
     """An entry of a map: `@x[1, "a"]`.
 
     Attributes:
@@ -100,23 +92,20 @@ class MapEntry(Node):
     key: "Expression"
 
 
-@dataclass(frozen=True, eq=False, slots=True)
-class AddressOf(Node):
+class AddressOf(Node, frozen=True, eq=False):
     """The address of a variable or a map: `&$x`, `&@x`."""
 
     of: "Scratch | MapName"
 
 
-@dataclass(frozen=True, eq=False, slots=True)
-class Unary(Node):
+class Unary(Node, frozen=True, eq=False):
     """`!`, `-`, `~` or `*` before an expression."""
 
     operator: Literal["!", "-", "~", "*"]
     operand: "Expression"
 
 
-@dataclass(frozen=True, eq=False, slots=True)
-class Increment(Node):
+class Increment(Node, frozen=True, eq=False):
     """`++` or `--` of a variable or a map.
 
     Attributes:
@@ -130,8 +119,7 @@ class Increment(Node):
     before: bool
 
 
-@dataclass(frozen=True, eq=False, slots=True)
-class Binary(Node):
+class Binary(Node, frozen=True, eq=False):
     """Two expressions with an operator between them, `&&` and comparisons included."""
 
     operator: str
@@ -139,8 +127,7 @@ class Binary(Node):
     right: "Expression"
 
 
-@dataclass(frozen=True, eq=False, slots=True)
-class Conditional(Node):
+class Conditional(Node, frozen=True, eq=False):
     """`a ? b : c`, or `if` with blocks that have values.
 
     Attributes:
@@ -158,90 +145,78 @@ class Conditional(Node):
     comptime: bool = False
 
 
-@dataclass(frozen=True, eq=False, slots=True)
-class Field(Node):
+class Field(Node, frozen=True, eq=False):
     """A field of a structure, a record, a tuple or a pointer to one: `a.b`, `a->b`, `t.0`."""
 
     of: "Expression"
     name: str
 
 
-@dataclass(frozen=True, eq=False, slots=True)
-class Index(Node):
+class Index(Node, frozen=True, eq=False):
     """An element of an array, a string, a tuple or behind a pointer: `a[1]`."""
 
     of: "Expression"
     index: "Expression"
 
 
-@dataclass(frozen=True, eq=False, slots=True)
-class Cast(Node):
+class Cast(Node, frozen=True, eq=False):
     """A cast. The type may be given by an expression: `(typeof($x))y`."""
 
     type: "TypeName | TypeOf"
     operand: "Expression"
 
 
-@dataclass(frozen=True, eq=False, slots=True)
-class TupleLiteral(Node):
+class TupleLiteral(Node, frozen=True, eq=False):
     """`(1, "a")`, `(1,)`, `()`."""
 
     elements: tuple["Expression", ...]
 
 
-@dataclass(frozen=True, eq=False, slots=True)
-class RecordLiteral(Node):
+class RecordLiteral(Node, frozen=True, eq=False):
     """`(color="green", size=2)`."""
 
     fields: tuple[tuple[str, "Expression"], ...]
 
 
-@dataclass(frozen=True, eq=False, slots=True)
-class Call(Node):
+class Call(Node, frozen=True, eq=False):
     """A call of a function or a macro (`name!(...)` too); arguments may be types."""
 
     name: str
     arguments: tuple["Expression | TypeName", ...]
 
 
-@dataclass(frozen=True, eq=False, slots=True)
-class TypeOf(Node):
+class TypeOf(Node, frozen=True, eq=False):
     """`typeof(...)` of an expression or a type; an expression in there never runs."""
 
     of: "Expression | TypeName"
 
 
-@dataclass(frozen=True, eq=False, slots=True)
-class SizeOf(Node):
+class SizeOf(Node, frozen=True, eq=False):
     """`sizeof(...)` of an expression or a type; an expression in there never runs."""
 
     of: "Expression | TypeName"
 
 
-@dataclass(frozen=True, eq=False, slots=True)
-class OffsetOf(Node):
+class OffsetOf(Node, frozen=True, eq=False):
     """`offsetof(TYPE, a.b)`."""
 
     of: "Expression | TypeName"
     path: tuple[str, ...]
 
 
-@dataclass(frozen=True, eq=False, slots=True)
-class TypeInfo(Node):
+class TypeInfo(Node, frozen=True, eq=False):
     """`typeinfo(...)`: a record of names that describe a type."""
 
     of: "Expression | TypeName"
 
 
-@dataclass(frozen=True, eq=False, slots=True)
-class Comptime(Node):
+class Comptime(Node, frozen=True, eq=False):
     """`comptime EXPRESSION`: known before the script runs."""
 
     operand: "Expression"
 
 
-@dataclass(frozen=True, eq=False, slots=True)
-class Block(Node):
+class Block(Node, frozen=True, eq=False):
     """Statements between braces; the value of the last one, if it is an expression without `;`."""
 
     statements: tuple["Statement", ...]
@@ -279,22 +254,19 @@ Expression = (
 # -- statements -------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, eq=False, slots=True)
-class ExpressionStatement(Node):
+class ExpressionStatement(Node, frozen=True, eq=False):
     """An expression whose value is dropped: a call, an increment, an `if`, a block."""
 
     expression: Expression
 
 
-@dataclass(frozen=True, eq=False, slots=True)
-class Discard(Node):
+class Discard(Node, frozen=True, eq=False):
     """`_ = EXPRESSION`: its value is dropped, and nobody is warned."""
 
     expression: Expression
 
 
-@dataclass(frozen=True, eq=False, slots=True)
-class Declaration(Node):
+class Declaration(Node, frozen=True, eq=False):
     """`let $x`, `let $x: TYPE`, `let $x = EXPRESSION`."""
 
     variable: Scratch
@@ -302,8 +274,7 @@ class Declaration(Node):
     value: Expression | None
 
 
-@dataclass(frozen=True, eq=False, slots=True)
-class Assignment(Node):
+class Assignment(Node, frozen=True, eq=False):
     """`$x = ...`, `@x[k] += ...`.
 
     Attributes:
@@ -317,32 +288,28 @@ class Assignment(Node):
     value: Expression
 
 
-@dataclass(frozen=True, eq=False, slots=True)
-class Unroll(Node):
+class Unroll(Node, frozen=True, eq=False):
     """`unroll(N) { ... }`."""
 
     count: Expression
     body: Block
 
 
-@dataclass(frozen=True, eq=False, slots=True)
-class While(Node):
+class While(Node, frozen=True, eq=False):
     """`while (CONDITION) { ... }`."""
 
     condition: Expression
     body: Block
 
 
-@dataclass(frozen=True, eq=False, slots=True)
-class Range(Node):
+class Range(Node, frozen=True, eq=False):
     """`START..END`, the end excluded."""
 
     start: Expression
     end: Expression
 
 
-@dataclass(frozen=True, eq=False, slots=True)
-class For(Node):
+class For(Node, frozen=True, eq=False):
     """`for ($x : @map)`, `for ($i : 0..10)`."""
 
     variable: Scratch
@@ -350,8 +317,7 @@ class For(Node):
     body: Block
 
 
-@dataclass(frozen=True, eq=False, slots=True)
-class Jump(Node):
+class Jump(Node, frozen=True, eq=False):
     """`return`, `break`, `continue`."""
 
     kind: Literal["return", "break", "continue"]
@@ -363,8 +329,7 @@ Statement = ExpressionStatement | Discard | Declaration | Assignment | Unroll | 
 # -- what stands at the top -------------------------------------------------------------------
 
 
-@dataclass(frozen=True, eq=False, slots=True)
-class AttachPoint(Node):
+class AttachPoint(Node, frozen=True, eq=False):
     """A place of a probe: `uprobe:/bin/bash:readline`.
 
     Attributes:
@@ -417,8 +382,7 @@ class AttachPoint(Node):
         return replace(self, text=text, target=target, function=function, namespace=namespace)
 
 
-@dataclass(frozen=True, eq=False, slots=True)
-class Probe(Node):
+class Probe(Node, frozen=True, eq=False):
     """An action and where it runs.
 
     Attributes:
@@ -432,8 +396,7 @@ class Probe(Node):
     body: Block
 
 
-@dataclass(frozen=True, eq=False, slots=True)
-class Macro(Node):
+class Macro(Node, frozen=True, eq=False):
     """A macro.
 
     Attributes:
@@ -447,8 +410,7 @@ class Macro(Node):
     body: Block
 
 
-@dataclass(frozen=True, eq=False, slots=True)
-class MapDeclaration(Node):
+class MapDeclaration(Node, frozen=True, eq=False):
     """`let @x = lruhash(100);`."""
 
     map: MapName
@@ -456,16 +418,14 @@ class MapDeclaration(Node):
     entries: int
 
 
-@dataclass(frozen=True, eq=False, slots=True)
-class Setting(Node):
+class Setting(Node, frozen=True, eq=False):
     """A line of the config block: `max_map_keys = 10`."""
 
     name: str
     value: int | str | bool
 
 
-@dataclass(frozen=True, eq=False, slots=True)
-class CDefinition(Node):
+class CDefinition(Node, frozen=True, eq=False):
     """A definition in C before the probes: `struct x { ... };`, `enum`, `#define`, `#include`.
 
     Attributes:
@@ -475,8 +435,7 @@ class CDefinition(Node):
     text: str
 
 
-@dataclass(frozen=True, eq=False, slots=True)
-class Script(Node):
+class Script(Node, frozen=True, eq=False):
     """A whole script."""
 
     definitions: tuple[CDefinition, ...] = ()
@@ -484,4 +443,4 @@ class Script(Node):
     imports: tuple[StringLiteral, ...] = ()
     maps: tuple[MapDeclaration, ...] = ()
     macros: tuple[Macro, ...] = ()
-    probes: tuple[Probe, ...] = field(default_factory=tuple)
+    probes: tuple[Probe, ...] = ()

@@ -274,11 +274,15 @@ def is_signed(kind: Type | None) -> bool:
     return number is not None and number.signed
 
 
+_WRITTEN: Final = tuple([FlexibleInteger(bits, signed=True) for bits in (8, 16, 32, 64)])
+_NEGATIVE: Final = tuple([Integer(bits, signed=True) for bits in (8, 16, 32, 64)])
+
+
 def smallest(value: int) -> Integer:
     """The type of a number that is written."""
-    for bits in (8, 16, 32, 64):
-        if -(1 << (bits - 1)) <= value < 1 << (bits - 1):
-            return Integer(bits, signed=True) if value < 0 else FlexibleInteger(bits, signed=True)
+    for kind in _NEGATIVE if value < 0 else _WRITTEN:
+        if -1 << (kind.bits - 1) <= value < 1 << (kind.bits - 1):
+            return kind
     return UINT64
 
 
@@ -295,6 +299,17 @@ def bends(kind: Type | None) -> tuple[bool, ...]:
             return bends(kind.target)
         case _:
             return ()
+
+
+def part_count(kind: Type) -> int:
+    """How many values are in one of a type, those of tuples in tuples counted singly."""
+    match kind:
+        case Tuple():
+            return 1 + sum(map(part_count, kind.elements))
+        case Record():
+            return 1 + sum([part_count(each) for _, each in kind.fields])
+        case _:
+            return 1
 
 
 def holds(kind: Integer, value: int) -> bool:

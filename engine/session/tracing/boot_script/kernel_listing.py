@@ -8,10 +8,9 @@ from engine.errors import ProbeError
 from engine.session.kernel.opened import OpenedKernel
 from engine.session.tracing.boot_script.kernel_points import CODE, KERNEL, TIMERS, KernelPoints
 from engine.session.tracing.boot_script.kernel_types import KernelTypes
-from engine.session.tracing.script.listing import SHORT, TIMES, type_text
+from engine.session.tracing.script.listing import SHORT, TIMES
 from engine.trace.bpftrace.attach_points import attach_point
 from engine.trace.bpftrace.text import Remarks, ScriptText, Span
-from engine.trace.bpftrace.tree import AttachPoint
 
 _KNOWN: Final = ("tracepoint", "rawtracepoint", *sorted(TIMERS), *sorted(CODE))
 _MANY: Final = frozenset((*CODE, "rawtracepoint"))
@@ -64,12 +63,4 @@ class KernelListing:
         for one in self._points.expanded(point):
             yield one.text
             if verbose:
-                yield from self._arguments(one)
-
-    def _arguments(self, point: AttachPoint) -> Iterator[str]:
-        """The arguments of a probe, indented."""
-        for name, kind in (self._types.arguments(point) or {}).items():
-            yield f"    {type_text(kind)} {name}"
-        returned = self._types.returns(point)
-        if returned is not None:
-            yield f"    {type_text(returned)} retval"
+                yield from (f"    {each}" for each in self._types.described(one))

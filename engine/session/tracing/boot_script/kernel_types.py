@@ -16,6 +16,7 @@ from engine.session.tracing.boot_script.kernel_points import (
     KernelPoints,
     PointRefusedError,
 )
+from engine.session.tracing.script.surroundings import declaration
 from engine.trace import syscalls
 from engine.trace.bpftrace.attach_points import has_glob
 from engine.trace.bpftrace.c_types import Space, enumeration, value_type
@@ -184,6 +185,30 @@ class KernelTypes:
         if function is None or function.returns.kind is TypeKind.VOID:
             return None
         return value_type(function.returns, "kernel")
+
+    def described(self, point: AttachPoint) -> list[str]:
+        """The arguments of a place as C declares them, and its result."""
+        if point.provider == "tracepoint":
+            return self._described_record(point)
+        function = self._described(point) if point.provider in CODE else None
+        given = self.raw_parameters(point.function) if function is None else function.parameters
+        listed = [declaration(one.type.declared(one.name)) for one in given or ()]
+        if function is not None:
+            listed.append(declaration(function.returns.declared("retval")))
+        return listed
+
+    def _described_record(self, point: AttachPoint) -> list[str]:
+        fields = self._points.fields
+        call = fields.events[point.target, point.function]
+        if point.target == syscalls.GROUP:
+            enters = point.function.startswith(syscalls.ENTER)
+            given = fields.arguments(call) if enters else (("long", "ret"),)
+            return ["int __syscall_nr", *(f"{kind} {name}" for kind, name in given)]
+        found = []
+        for field in fields.fields(call):
+            kind, bracket, count = field.ctype.partition("[")
+            found.append(f"{kind} {field.name}{bracket}{count}")
+        return found
 
     def usdt_arguments(self, point: AttachPoint) -> Sequence[Type] | None:
         """None: programs of a booted system are not probed."""

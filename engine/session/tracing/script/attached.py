@@ -11,7 +11,7 @@ from engine.session.protocol.scripts import ScriptRequest
 from engine.session.tracing.script.events import ScriptEvent, ScriptEvents, Wish
 from engine.session.tracing.script.output import ScriptSink
 from engine.session.tracing.script.places import CODE, TIMERS, ScriptPlaces, period
-from engine.session.tracing.script.running import ScriptExit, ScriptRun, ScriptTimer
+from engine.session.tracing.script.running import OUTSIDE, ScriptExit, ScriptRun, ScriptTimer
 from engine.session.tracing.script.surroundings import GuestSurroundings
 from engine.session.tracing.tracing import Tracing
 from engine.trace.bpftrace.captures import Action
@@ -89,7 +89,7 @@ class AttachedScript:
         places = ScriptPlaces(session, verdicts.places, verdicts.program)
         around = GuestSurroundings(session, verdicts, places)
         checked = self._checked_script(tree, text, around)
-        names = run.names()
+        names = run.names(checked.config)
         output: ScriptOutput
         if request.format == "json":
             output = JsonOutput(self._sink.write, names)
@@ -251,7 +251,7 @@ class AttachedScript:
 
     def _each(self, actions: Sequence[Action]) -> None:
         for action in actions:
-            action(b"", 0, self._session.machine.tid)
+            action(b"", 0, OUTSIDE)
 
     def _bound(self, action: Action) -> Any:
         machine = self._session.machine

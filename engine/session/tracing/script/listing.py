@@ -10,8 +10,6 @@ from engine.session.tracing.script.places import KERNELS, SIGNALS, USERS, Script
 from engine.session.tracing.script.surroundings import GuestSurroundings
 from engine.trace.bpftrace.attach_points import attach_point
 from engine.trace.bpftrace.text import Remarks, ScriptText, Span
-from engine.trace.bpftrace.tree import AttachPoint
-from engine.trace.bpftrace.types import Array, Boolean, Enumeration, Integer, Pointer, Text, Type
 
 SHORT: Final = {
     "t": "tracepoint",
@@ -88,35 +86,4 @@ class ProbeListing:
         for one in sorted(found, key=lambda one: one.text) if provider != "tracepoint" else found:
             yield one.text
             if verbose:
-                yield from self._arguments(one)
-
-    def _arguments(self, point: AttachPoint) -> Iterator[str]:
-        """The arguments of a probe, indented."""
-        if point.provider == "usdt":
-            kinds = self._around.usdt_arguments(point) or ()
-            yield from (f"    {type_text(kind)} arg{at}" for at, kind in enumerate(kinds))
-            return
-        for name, kind in (self._around.arguments(point) or {}).items():
-            yield f"    {type_text(kind)} {name}"
-        returned = self._around.returns(point) if point.provider in USERS | KERNELS else None
-        if returned is not None:
-            yield f"    {type_text(returned)} retval"
-
-
-def type_text(kind: Type) -> str:
-    """A type as C has it."""
-    if isinstance(kind, Integer):
-        return f"{'' if kind.signed else 'u'}int{kind.bits}"
-    if isinstance(kind, Pointer):
-        target = type_text(kind.target)
-        return f"{'char' if target == 'int8' else target} *"
-    if isinstance(kind, Text):
-        return f"char[{kind.size}]"
-    if isinstance(kind, Array):
-        return f"{type_text(kind.element)}[{kind.count}]"
-    if isinstance(kind, Enumeration):
-        return f"enum {kind.name}"
-    if isinstance(kind, Boolean):
-        return "bool"
-    name: str = getattr(kind, "name", "void")
-    return name
+                yield from (f"    {each}" for each in self._around.described(one))

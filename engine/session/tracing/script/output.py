@@ -66,6 +66,10 @@ class ScriptSink:
         self.flush()
         self._write_error(data)
 
+    def complain(self, text: str) -> None:
+        """Take a word about something that an action could not do."""
+        self.write_error(f"{text}\n".encode(errors="surrogateescape"))
+
     def flush(self) -> None:
         """Write what was taken.
 

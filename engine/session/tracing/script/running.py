@@ -6,6 +6,8 @@ output where it belongs; before a timer's action; and at once where an action re
 
 import random
 from collections.abc import Callable, Sequence
+from errno import EISDIR, ENOENT
+from os import strerror
 from typing import Any, Final, Literal
 
 from engine.arch.program import THREAD_MOST
@@ -13,6 +15,7 @@ from engine.errors import CutOff, GuestFaultError
 from engine.guest.modules import Modules
 from engine.linux.clock import BLOCK_NS
 from engine.linux.ending import Exit
+from engine.linux.errno import LinuxError
 from engine.linux.space import AddressSpace
 from engine.linux.thread import Thread
 from engine.session.guest.session import Session
@@ -21,6 +24,7 @@ from engine.session.tracing.script.events import ScriptEvent
 from engine.session.tracing.stacks import LIMIT
 from engine.session.tracing.tracing import Tracing
 from engine.trace.bpftrace.captures import Action, RowReads
+from engine.trace.bpftrace.config import Config
 from engine.trace.bpftrace.value_names import SymbolName, ValueNames
 from engine.trace.rows import HEAD, whole
 
@@ -31,6 +35,9 @@ _FILE_MOST: Final = 1 << 20
 _CGROUP: Final = 1
 """The id of the one control group that a guest is in."""
 _ROOT: Final = b"root"
+_TOOL: Final = b"bpftrace"
+OUTSIDE: Final = 1
+"""The thread of actions that belong to no hit of the guest's: begin and end."""
 
 Space = Literal["user", "kernel"]
 
@@ -77,6 +84,7 @@ class ScriptRun:
         over: exit() was called.
         code: what it was called with.
         printed: called when what actions have printed is to come out.
+        complain: takes a word about something that an action could not do.
         lost_things: number of things of each kind that were lost.
     """
 
@@ -87,6 +95,8 @@ class ScriptRun:
         self.over = False
         self.code = 0
         self.printed: Callable[[], object] = lambda: None
+        self.complain: Callable[[str], object] = lambda text: None
+        self._shows_lines = False
         self.lost_things: dict[str, int] = {}
         self.readers: dict[str, Any] = {
             "string_in": self.string,
@@ -309,6 +319,8 @@ class ScriptRun:
 
     def comm(self, thread: int) -> bytes:
         """The name of a thread."""
+        if thread == OUTSIDE:
+            return _TOOL
         return self.session.machine.comms.get(thread, b"")
 
     def user(self, thread: int) -> int:
@@ -376,8 +388,20 @@ class ScriptRun:
 
     def file(self, path: bytes) -> bytes | None:
         """The content of a file of the guest's, None if it cannot be read."""
-        found = self.session.tree().content(path.decode(errors="surrogateescape"))
-        return None if found is None else found[:_FILE_MOST]
+        fs = self.session.fs
+        try:
+            place = fs.walk(fs.root, path)
+            if place.node is None or place.node.is_directory:
+                raise LinuxError(ENOENT if place.node is None else EISDIR)
+            file, parts, size = fs.open_place(place, 0), list[bytes](), 0
+            while size < _FILE_MOST and (data := file.read(_FILE_MOST)):
+                parts.append(data)
+                size += len(data)
+        except LinuxError as error:
+            shown = path.decode(errors="replace")
+            self.complain(f"ERROR: failed to open file '{shown}' ({strerror(error.code)})")
+            return None
+        return b"".join(parts)[:_FILE_MOST]
 
     def cgroup(self, thread: int) -> int:
         """The id of a thread's control group: a guest has one."""
@@ -416,9 +440,12 @@ class ScriptRun:
 
     # -- names ----------------------------------------------------------------------------
 
-    def names(self) -> ValueNames:
-        """The names of what actions print."""
+    def names(self, config: Config) -> ValueNames:
+        """The names of what actions print, as a script's settings want them."""
+        self._shows_lines = config.show_debug_info
         return ValueNames(
+            strings_cut=config.str_trunc_trailer.encode(errors="surrogateescape"),
+            longest_time=config.max_strlen,
             user_symbols=self._user_symbols,
             kernel_symbols=lambda address: self._user_symbols(address, 0),
             username=self._user_name,
@@ -447,14 +474,25 @@ class ScriptRun:
         modules = running.space.modules if running is not None and running.threads else None
         modules = modules or self._modules.get(process, self.session.space.modules)
         location = modules.locate(address)
-        module = "" if location.module is None else location.module.name
-        if location.symbol is None:
+        module = location.module
+        if location.symbol is None or module is None:
             return []
-        return [SymbolName(location.symbol.name, location.offset, module)]
+        found: list[SymbolName] = []
+        line = module.line_at(address) if self._shows_lines else None
+        for call in module.inlined_at(address) if line is not None else ():
+            found.append(SymbolName(call.name, None, module.name, _place(line)))
+            line = call.file, call.line
+        last = SymbolName(location.symbol.name, location.offset, module.name, _place(line))
+        return [*found, last]
 
 
 def _nothing(data: Any, position: int, thread: int) -> None:
     """The action of what is watched no more."""
+
+
+def _place(line: tuple[str, int] | None) -> str:
+    """A line of the source as it is shown; "" where none is known."""
+    return "" if line is None or not line[1] else f"{line[0]}:{line[1]}"
 
 
 def _each(actions: Sequence[Action]) -> Action:

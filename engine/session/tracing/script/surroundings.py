@@ -4,6 +4,7 @@ Types come from the debug information of the guest's program and libraries, of t
 their fields, of markers from the operands in their notes.
 """
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Final
@@ -39,6 +40,7 @@ from engine.trace.bpftrace.types import (
     Type,
 )
 
+_ASTERISKS: Final = re.compile(r" ((?:\* ?)+)(?=\w)")
 _COMM: Final = 16
 """Bytes of a thread's name, the NUL included."""
 _PATH: Final = 4096
@@ -200,6 +202,37 @@ class GuestSurroundings:
                 found[variable.name] = kind
         return found
 
+    def described(self, point: AttachPoint) -> list[str]:
+        """The arguments of a place as C declares them, and its result."""
+        if point.provider == "usdt":
+            kinds = self.usdt_arguments(point) or ()
+            return [f"{_c_text(kind)} arg{at}" for at, kind in enumerate(kinds)]
+        if point.provider == "tracepoint":
+            return self._described_fields(point.target, point.function)
+        try:
+            place = self._places.resolved(point)[0].place
+            if place is None:
+                return []
+            scope = self._verdicts.lookup.scope_at(place)
+            listed = [declaration(one.type.declared(one.name)) for one, _ in scope.entry_places()]
+            returned, _ = scope.result()
+        except (ProbeError, VariableError, ImageError, IndexError):
+            return []
+        return [*listed, declaration(returned.declared("retval"))]
+
+    def _described_fields(self, group: str, name: str) -> list[str]:
+        if group == sched.GROUP:
+            return [f"{text} {each}" for each, text in sched.BY_NAME[name].fields]
+        found = dict(self._fields(group, name) or {})
+        if group == syscalls.GROUP and name.startswith(syscalls.ENTER):
+            found.pop("__syscall_nr")
+            calls = self._arch.linux.syscalls.values()
+            wanted = name.removeprefix(syscalls.ENTER)
+            call = next(each for each in calls if syscalls.event_name(each) == wanted)
+            listed = syscalls.arguments(call, self._arch.linux.clone_backwards) or ()
+            return ["int __syscall_nr", *(f"{one.ctype} {one.name}" for one in listed)]
+        return [f"{_c_text(kind)} {each}" for each, kind in found.items()]
+
     def returns(self, point: AttachPoint) -> Type | None:
         """The type of `retval` there, where types are known."""
         try:
@@ -236,12 +269,17 @@ class GuestSurroundings:
     def _argument(self, ctype: str) -> Type:
         """The type of an argument of a system call, which has 8 bytes in the event."""
         if ctype.endswith("*"):
-            target = ctype.rstrip("* ").removeprefix("const ").strip()
+            words = ctype.replace("*", " * ").split()
+            target = " ".join(word for word in words if word not in ("*", "const", "__user"))
             if target == "char":
-                return Pointer(INT8, "user")
-            found = self.struct(target) if target.startswith(_KEYWORDS) else self.typedef(target)
-            kind = None if found is None else value_type(found, "user")
-            return Pointer(kind or INT8, "user")
+                kind: Type = INT8
+            else:
+                keyed = target.startswith(_KEYWORDS)
+                found = self.struct(target) if keyed else self.typedef(target)
+                kind = (value_type(found, "user") if found is not None else None) or INT8
+            for _ in range(words.count("*")):
+                kind = Pointer(kind, "user")
+            return kind
         return UINT64 if ctype.startswith(_UNSIGNED) else INT64
 
     def usdt_arguments(self, point: AttachPoint) -> Sequence[Type] | None:
@@ -270,6 +308,21 @@ class GuestSurroundings:
         if provider == "rawtracepoint":
             return "it has no arguments with types here: tracepoint:GROUP:NAME has them"
         return _REFUSED.get(provider)
+
+
+def declaration(text: str) -> str:
+    """A declaration with its asterisks where bpftrace has them: `char* name`."""
+    return _ASTERISKS.sub(lambda found: f"{found[1].replace(' ', '')} ", text)
+
+
+def _c_text(kind: Type) -> str:
+    """A number's type as C has it."""
+    if isinstance(kind, Array):
+        return f"{_c_text(kind.element)}[{kind.count}]"
+    if not isinstance(kind, Integer):
+        return "void*"
+    name = {8: "char", 16: "short", 32: "int"}.get(kind.bits, "long")
+    return name if kind.signed else f"unsigned {name}"
 
 
 def _kind(ctype: str) -> Type:
