@@ -3,11 +3,11 @@
 import fnmatch
 import re
 from collections.abc import Iterator
-from dataclasses import replace
 from functools import cached_property
 from typing import Final
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from engine.arch.program import RecordLayout
 from engine.errors import ProbeError

@@ -207,6 +207,8 @@ class KernelTypes:
         found = []
         for field in fields.fields(call):
             kind, bracket, count = field.ctype.partition("[")
+            if bracket and kind == "char" and count != "]":  # by a constant's name, maybe
+                count = f"{field.size}]"
             found.append(f"{kind} {field.name}{bracket}{count}")
         return found
 

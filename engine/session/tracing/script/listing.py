@@ -25,6 +25,7 @@ SHORT: Final = {
     "i": "interval",
     "p": "profile",
     "w": "watchpoint",
+    "rt": "rawtracepoint",
 }
 TIMES: Final = ("hz", "ms", "s", "us")
 _NOWHERE: Final = Span(0, 0)
