@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from msgspec.structs import replace
 
 from engine.errors import CommandError, ProbeError
-from engine.machine.machine import MachineEnd
+from engine.machine.machine import BootEnd, MachineEnd
 from engine.session.guest.outputs import OutputFiles
 from engine.session.headless.booting import BEGAN, Booted, BootRequest, bootable_kernel
 from engine.session.kernel.opened import OpenedKernel
@@ -45,16 +45,18 @@ class ScriptedBoot:
         return self._script.run.code & 0xFF if self._script.run.over else None
 
     def run(self) -> MachineEnd:
-        """Run the machine to its end, then the script's.
+        """Run the machine to its end, or to where the script ends it, then the script's own.
 
         Raises:
             CommandError: a file that the run writes cannot be created.
         """
         self._script.begin()
         try:
-            return self.booted.run()
+            end = self.booted.run()
         finally:
+            over = self._script.run.over
             self._script.finish()
+        return replace(end, reason=BootEnd.OFF) if over else end
 
     def remarks(self) -> list[Report]:
         """Remarks about the run, once it is over."""

@@ -242,9 +242,11 @@ class AttachedBootScript:
             try:
                 self._place(probe, self._script.points.resolved(one, self._judged))
             except ProbeError as error:
+                why = str(error).splitlines()[-1].strip()  # behind the kernel's own words
+                why = why if why.startswith(one.text) else f"{one.text}: {why}"
                 if len(several) == 1 and self._is_strict:
-                    raise self._script.error(str(error), point) from error
-                self._skipped.append(f"{one.text}: {error.args[0]}")
+                    raise self._script.error(why, point) from error
+                self._skipped.append(why)
             else:
                 self._count += 1
 
