@@ -49,7 +49,7 @@ class ScriptCommand(GroupedCommand):
         return ["[OPTIONS]", "[FILE [PARAMS]...]", "--", "GUEST", "[ARGS]..."]
 
 
-class _Script(SwitchedCommand, ScriptCommand):
+class _SwitchedScript(SwitchedCommand, ScriptCommand):
     """`bpftrace`, which is another command with --boot."""
 
     flag = BOOT
@@ -151,7 +151,7 @@ def script_options(command: Command) -> Command:
 
 
 @click.command(
-    cls=_Script,
+    cls=_SwitchedScript,
     context_settings={"allow_interspersed_args": False},
     uses=(
         (

@@ -41,7 +41,7 @@ class ScriptedBoot:
 
     @property
     def exit_code(self) -> int | None:
-        """What the script has called exit() with; None if it has not."""
+        """The code of the script's exit(); None if it has called none."""
         return self._script.run.code & 0xFF if self._script.run.over else None
 
     def run(self) -> MachineEnd:
@@ -110,7 +110,7 @@ def opened_boot_script(
 def list_kernel_probes(
     path: str, choice: KernelChoice, pattern: str, *, verbose: bool
 ) -> Iterator[str]:
-    """What scripts can be attached to in a kernel that is booted, line by line.
+    """List the probes of a kernel that is booted, line by line.
 
     Args:
         path: of the image.

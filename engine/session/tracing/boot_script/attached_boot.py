@@ -99,7 +99,7 @@ class CheckedBoot:
         return ScriptError(Remark("ERROR", text, node.span, self.text, hint))
 
     def words(self) -> str:
-        """What the kernel's command line has to say for the script's tracepoints.
+        """The words of the kernel's command line that enable the script's tracepoints.
 
         Raises:
             ScriptError: there are too many.
@@ -155,7 +155,7 @@ class AttachedBootScript:
         """Compile a script, and place its probes.
 
         Args:
-            script: it.
+            script: that was checked for the machine's kernel.
             machine: with the kernel of the script in it.
             sink: takes what is printed.
             request: what is wanted.
@@ -293,7 +293,7 @@ class AttachedBootScript:
     def _entry(
         self, probe: CompiledProbe, place: KernelPoint, found: BootProbe
     ) -> Callable[[], None]:
-        """What is called at a place in code."""
+        """The function that is called at a place in code."""
         hits = self._hits.in_code(place, found.address, probe.captures)
         actions, hit = (probe.make(hits.reads, self.run),), self.run.hit
         if not found.is_return:

@@ -1,4 +1,4 @@
-"""How actions of a script read a hit in a booted kernel: registers, memory, records of events.
+"""Readers of hits in a booted kernel: registers, memory, records of events.
 
 An action runs while the machine stands at the hit, so nothing is recorded first. `w[0]` is the
 time, `w[1]` the address, and the words behind them are what the place asks for: registers, the
@@ -51,7 +51,7 @@ class UnreadableError(ProbeError):
 
 
 class HitReads(Struct, frozen=True):
-    """How the hits of one place are read.
+    """The readers of the hits of one place.
 
     Attributes:
         reads: for the action.
@@ -63,7 +63,7 @@ class HitReads(Struct, frozen=True):
     entry: Callable[[], tuple[int, ...]] | None = None
 
 
-class _Words(Struct):
+class _HitWords(Struct):
     """The words of a place's hits, by what they are."""
 
     registers: list[str] = field(default_factory=list)
@@ -121,7 +121,7 @@ class HitReader:
         Raises:
             UnreadableError: one of them cannot be had.
         """
-        point, words = place.point, _Words()
+        point, words = place.point, _HitWords()
         is_return = point.provider in RETURNS
         values = [self._in_code(point, each, words, is_return=is_return) for each in captures]
         clock, read = self._clock, self._cpu.reader(tuple(words.registers))
@@ -146,7 +146,7 @@ class HitReader:
         return entry
 
     def _in_code(
-        self, point: AttachPoint, capture: Capture, words: _Words, *, is_return: bool
+        self, point: AttachPoint, capture: Capture, words: _HitWords, *, is_return: bool
     ) -> str:
         number: int | None = None
         if capture.base == "return":
@@ -173,7 +173,7 @@ class HitReader:
 
     def of_raw(self, place: KernelPoint, address: int, captures: Sequence[Capture]) -> HitReads:
         """The readers of what a tracepoint hands over; its function has one argument more."""
-        point, words, values = place.point, _Words(), list[str]()
+        point, words, values = place.point, _HitWords(), list[str]()
         for capture in captures:
             number = self._types.argument_place(point, capture.name)
             if capture.base == "argument":
@@ -288,7 +288,7 @@ class HitReader:
         return RowReads(unpack, "w[0]", tuple(values), dict(self._memory), name)
 
 
-def _argument(number: int, words: _Words) -> str:
+def _argument(number: int, words: _HitWords) -> str:
     """The expression of an argument at a function's entry."""
     if number < len(_ARGUMENTS):
         return words.register(_ARGUMENTS[number])

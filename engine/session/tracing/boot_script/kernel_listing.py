@@ -1,4 +1,4 @@
-"""What scripts can be attached to in a kernel that is booted, listed as `bpftrace -l` does."""
+"""A list of the probes of a kernel that is booted, as `bpftrace -l` prints it."""
 
 from collections.abc import Iterator
 from fnmatch import fnmatchcase

@@ -1,4 +1,4 @@
-"""Where in a booted kernel the places of a script's probes are."""
+"""The places of a script's probes in a booted kernel."""
 
 import fnmatch
 import re
@@ -26,7 +26,7 @@ TIMERS: Final = frozenset({"interval", "profile"})
 RAW: Final = "raw_syscalls"
 GROUP: Final = "script"
 KERNEL: Final = "vmlinux"
-"""How attach points call the kernel itself."""
+"""The name of the kernel itself in attach points."""
 
 
 class PointRefusedError(ProbeError):
@@ -146,7 +146,7 @@ class KernelPoints:
     # -- places without globs -------------------------------------------------------------
 
     def resolved(self, point: AttachPoint, probes: BootProbes) -> KernelPoint:
-        """Where a place is.
+        """The place of a probe without globs.
 
         Args:
             point: without globs.

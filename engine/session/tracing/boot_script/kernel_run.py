@@ -146,7 +146,7 @@ class KernelRun:
         return self._task.tgid if thread == self._task.pid else thread
 
     def parent(self, thread: int) -> int:
-        """The parent of its process."""
+        """The process of its parent."""
         return self._facts.relative(_PARENT)[0]
 
     def comm(self, thread: int) -> bytes:
@@ -164,11 +164,11 @@ class KernelRun:
         return bool(self._machine.cpu.privilege)
 
     def user(self, thread: int) -> int:
-        """Its user."""
+        """The user of the task that runs."""
         return self._facts.user()
 
     def group(self, thread: int) -> int:
-        """Its group."""
+        """The group of the task that runs."""
         return self._facts.group()
 
     def task(self) -> int:
@@ -180,7 +180,7 @@ class KernelRun:
         return self._facts.cgroup()
 
     def path(self, address: int, size: int) -> bytes:
-        """What a `struct path` names."""
+        """The path that a `struct path` stands for."""
         return self._facts.path(address & _MASK, size)
 
     def stack(self, space: Literal["user", "kernel"], limit: int) -> tuple[int, ...]:
@@ -205,7 +205,7 @@ class KernelRun:
         return f"{address:#x}".encode() if found is None else found.name.encode()
 
     def symbol_address(self, name: str) -> int:
-        """Where a symbol of the kernel is; 0 if there is none."""
+        """The address of a symbol of the kernel; 0 if there is none."""
         return self._opened.names.find(name) or 0
 
     def symbol_size(self, name: str) -> int:

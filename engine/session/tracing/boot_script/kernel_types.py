@@ -69,7 +69,7 @@ _REFUSED: Final = {
 
 
 class KernelTypes:
-    """What a script can know of one kernel; `checked.ScriptSurroundings` says what is asked."""
+    """The types and places of one kernel; `checked.ScriptSurroundings` says what is asked."""
 
     def __init__(self, opened: OpenedKernel, points: KernelPoints) -> None:
         """Nothing is read before the first question.
@@ -114,7 +114,7 @@ class KernelTypes:
         return None
 
     def typedef(self, name: str) -> DataType | None:
-        """What a name of a type stands for."""
+        """The type that a name stands for."""
         return self._type(name, "")
 
     def _type(self, name: str, word: str) -> DataType | None:
@@ -275,7 +275,7 @@ class KernelTypes:
         return found
 
     def raw_parameters(self, name: str) -> tuple[BtfParameter, ...] | None:
-        """What a tracepoint hands over, by a function of its own; the first one is its data."""
+        """The arguments of a tracepoint, by a function of its own, whose first one is its data."""
         found = (self._function(f"{prefix}{name}") for prefix in _OF_TRACEPOINTS)
         return next((each.parameters[1:] for each in found if each is not None), None)
 

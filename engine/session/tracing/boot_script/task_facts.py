@@ -1,4 +1,4 @@
-"""What a booted kernel knows of the task that runs: its user, its parent, its paths, its stack.
+"""Facts about the task that a booted kernel runs: its user, its parent, its paths, its stack.
 
 Where members lie is what the kernel's BTF says; a kernel without it tells nothing. All that is
 read is the guest's to write: lists and texts are bounded.
@@ -50,7 +50,7 @@ class TaskFacts:
         self._offsets: dict[tuple[str, str], int | None] = {}
 
     def _offset(self, record: str, member: str) -> int:
-        """Where a member is.
+        """The offset of a member.
 
         Raises:
             GuestFaultError: the kernel has none.
@@ -73,11 +73,11 @@ class TaskFacts:
     # -- ids ------------------------------------------------------------------------------
 
     def user(self) -> int:
-        """Its user's number; 0 where that cannot be read."""
+        """The number of its user; 0 where that cannot be read."""
         return self._credential("uid")
 
     def group(self) -> int:
-        """Its group's."""
+        """The number of its group."""
         return self._credential("gid")
 
     def _credential(self, member: str) -> int:
@@ -134,7 +134,7 @@ class TaskFacts:
     # -- paths ----------------------------------------------------------------------------
 
     def path(self, address: int, size: int) -> bytes:
-        """What a `struct path` names as `d_path` tells it (fs/d_path.c); "" where it cannot.
+        """The path that a `struct path` stands for, as of d_path (fs/d_path.c); "" for none.
 
         Args:
             address: of it.

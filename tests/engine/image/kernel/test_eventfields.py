@@ -1,7 +1,7 @@
 """Fields of a kernel's own events, against the structures that its BTF has for their records."""
 
-from kernelimages import AMD64_61, SLOW_612, image_path
 import pytest
+from kernelimages import AMD64_61, SLOW_612, image_path
 
 from engine.image.kernel.btftypes import BtfTypes
 from engine.image.kernel.eventarray import find_event_array

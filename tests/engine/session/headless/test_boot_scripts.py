@@ -74,13 +74,15 @@ def test_a_script_sees_a_kernel_begin_and_ends_it() -> None:
 
 
 def test_a_script_ends_a_boot_before_it_begins() -> None:
-    text, reason, code, _ = outcome("BEGIN { @a = 1; exit(3); } kprobe:vfs_read { @b = 1; }", "json")
+    text, reason, code, _ = outcome(
+        "BEGIN { @a = 1; exit(3); } kprobe:vfs_read { @b = 1; }", "json"
+    )
     assert (reason, code) == (BootEnd.OFF, 3)
     assert text == '{"type": "map", "data": {"@a": 1}}\n'
 
 
 @pytest.mark.parametrize(
-    "script, told",
+    ("script", "told"),
     [
         ("kprobe:start_kernel { }", "kprobe:start_kernel: start_kernel is notrace"),
         ("kprobe:vfs_read+1 { }", "vfs_read+1"),

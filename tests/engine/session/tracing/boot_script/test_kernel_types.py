@@ -63,7 +63,7 @@ def test_arguments_come_from_btf_and_from_the_tables_of_the_image() -> None:
 
 
 @pytest.mark.parametrize(
-    "script, words",
+    ("script", "words"),
     [
         ("kprobe:vfs_read, tracepoint:syscalls:sys_enter_read { }", ""),
         ("tracepoint:raw_syscalls:sys_exit { }", ""),
