@@ -101,6 +101,10 @@ class PlainRun:
     def task(self) -> int:
         return 0x9000
 
+    def user_mode(self) -> bool:
+        """True: actions run where a program does."""
+        return True
+
     def path(self, address: int, size: int) -> bytes:
         return b"/a/path"[:size]
 
