@@ -35,8 +35,11 @@ MAY_BE_SKIPPED: tuple[tuple[str, str], ...] = (
         r"|test_perf_events|bpftrace/test_printing)_live\.py",
         "KPROBE_TUI_LIVE_KERNEL",
     ),
-    # It compiles a part of bpftrace, from a checkout that the environment names.
-    (r"bpftrace/test_against_bpftrace_source\.py", "KPROBE_TUI_BPFTRACE_SOURCE"),
+    # They read scripts of bpftrace, and compile a part of it, from a checkout.
+    (
+        r"trace/bpftrace/test_\w+_of_bpftrace\.py",
+        "KPROBE_TUI_BPFTRACE_SOURCE",
+    ),
     # It mounts a file system of its own.
     (r"hostile/test_memory_limit\.py::test_linux_says", "KPROBE_TUI_LIVE_KERNEL"),
     # It boots a machine, which takes minutes of emulation.

@@ -77,6 +77,7 @@ _SAID: Final = (
     cmd.Assemble,
     cmd.Signal,
     cmd.LoadHandlers,
+    cmd.LoadScript,
     cmd.ChooseThread,
     cmd.ChooseGoroutine,
     cmd.StepAlone,

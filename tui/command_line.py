@@ -8,6 +8,7 @@ import re
 import shlex
 from collections.abc import Callable
 from difflib import get_close_matches
+from pathlib import Path
 from typing import Final
 
 from msgspec import Struct
@@ -257,6 +258,24 @@ def _handlers(on: Controls, rest: str) -> None:
         on.desk.post(cmd.LoadHandlers(_needed(rest, "a FILE") if rest else ""))
 
 
+def _script(on: Controls, rest: str) -> None:
+    if rest in ("", "!"):
+        on.desk.post(cmd.LoadScript())
+        return
+    name, text = "stdin", rest
+    parameters: tuple[str, ...] = ()
+    if "{" not in rest:
+        name, *words = rest.split()
+        parameters = tuple(words)
+        try:
+            text = Path(name).read_text()
+        except (OSError, UnicodeDecodeError) as error:
+            why = error.strerror if isinstance(error, OSError) else "not UTF-8"
+            raise CommandError(f"{name}: {why}") from error
+    on.desk.post(cmd.LoadScript(name, text, parameters))
+    on.body.show_pane("histogram")
+
+
 def _theme(on: Controls, rest: str) -> None:
     on.desk.use_theme(rest.strip())
 
@@ -298,6 +317,12 @@ COMMANDS: Final[tuple[CommandSpec, ...]] = (
     CommandSpec(("graph",), "+GLOB -GLOB | !", "trace functions, or no longer", _graph),
     CommandSpec(
         ("handlers",), "[FILE | !]", "probes written in Python: load, again, none", _handlers
+    ),
+    CommandSpec(
+        ("bpftrace",),
+        "FILE [PARAMS] | PROBE { ... } | !",
+        "a script of bpftrace, its maps in the pane of histograms; none any more",
+        _script,
     ),
     CommandSpec(("snapshot",), "FILE", "write what a snapshot trigger has kept", _snapshot),
     CommandSpec(("undo",), "", "take the last change back", _post(cmd.Undo())),

@@ -18,7 +18,7 @@ from engine.cli.options import (
     guest_options,
     schedule_options,
 )
-from engine.cli.probe_options import mode_option
+from engine.cli.probe_options import guest_probe_options, probe_options
 from engine.cli.run import show
 from engine.errors import CommandError
 from engine.session.headless.bpftrace import FORMATS, list_probes, opened_script, script_text
@@ -164,7 +164,8 @@ def script_options(command: Command) -> Command:
 )
 @script_options
 @boot_flag
-@mode_option
+@probe_options
+@guest_probe_options
 @schedule_options
 @guest_options
 @click.pass_context

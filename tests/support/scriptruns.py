@@ -7,10 +7,11 @@ from scriptkit import checked
 
 from engine.trace.bpftrace.captures import Capture, RowReads
 from engine.trace.bpftrace.compiling import CompiledProbe, compile_script
-from engine.trace.bpftrace.layouts import size_of, value_of
+from engine.trace.bpftrace.layouts import value_of
 from engine.trace.bpftrace.printing import TextOutput
 from engine.trace.bpftrace.state import ScriptState
 from engine.trace.bpftrace.text import ScriptText
+from engine.trace.bpftrace.type_rules import type_size
 from engine.trace.bpftrace.types import Text
 from engine.trace.bpftrace.value_names import ValueNames
 
@@ -170,8 +171,8 @@ class ScriptRunner:
             value = int.from_bytes(raw or b"", "little")
         if isinstance(capture.type, Text):
             return self.run.string(value + last, capture.type.size)
-        data = self.run.memory(value + last, size_of(capture.type)) or b""
-        return value_of(capture.type, data.ljust(size_of(capture.type), b"\0"))
+        data = self.run.memory(value + last, type_size(capture.type)) or b""
+        return value_of(capture.type, data.ljust(type_size(capture.type), b"\0"))
 
 
 def outputs(text: str, hits: Sequence[Mapping[str, Any]] = ({},), **more: Any) -> list[str]:

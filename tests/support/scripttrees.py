@@ -5,8 +5,8 @@ from engine.trace.bpftrace.parser import parse
 from engine.trace.bpftrace.text import ScriptError, ScriptText
 
 
-def read(text: str, *parameters: str) -> t.Script:
-    return parse(ScriptText("stdin", text), parameters)
+def read(text: str, *parameters: str, program: str = "") -> t.Script:
+    return parse(ScriptText("stdin", text), parameters, program=program)
 
 
 def body(text: str) -> str:
@@ -21,10 +21,10 @@ def value(text: str) -> str:
     return shape(statement.value)
 
 
-def refusal(text: str, *parameters: str) -> str:
+def refusal(text: str, *parameters: str, program: str = "") -> str:
     """The first line of what is said about a wrong script, without "stdin:"; "" if it is right."""
     try:
-        read(text, *parameters)
+        read(text, *parameters, program=program)
     except ScriptError as error:
         return str(error).split("\n", 1)[0].removeprefix("stdin:")
     return ""

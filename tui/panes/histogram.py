@@ -1,4 +1,4 @@
-"""The histograms that hist triggers keep, as the kernel's `hist` files show them."""
+"""The histograms that hist triggers keep, and the maps of a script of bpftrace."""
 
 from collections.abc import Hashable, Sequence
 from typing import ClassVar
@@ -77,6 +77,7 @@ runs it is half a second old at the most. Hits that a filter keeps out are count
 |---|---|
 | `:hist EVENT FIELD` | count hits by a field's value |
 | `:hist EVENT keys=F.hex,G:vals=H:sort=H.descending if F > 3` | all of the kernel's language |
+| `:bpftrace FILE` | the maps of a script, at the moment that is looked at; `!` takes it out |
 | `:trigger EVENT hist:keys=F:pause` | pause it, or `continue`, or `clear` |
 | `:s:NAME TYPE FIELD; ...` | define a synthetic event, which `onmatch`, `onmax`, `onchange` make |
 

@@ -29,6 +29,7 @@ from engine.session.control.past.position import RunPosition
 from engine.session.control.probe_list import ProbeList
 from engine.session.control.running import StopQuestions
 from engine.session.control.runs import EventTeller, KeptRun, RunStarts, ToldEvents
+from engine.session.control.script_switch import ScriptSwitch
 from engine.session.control.sight import GuestViews, RunSight
 from engine.session.control.tracing_choices import (
     GraphSwitch,
@@ -123,7 +124,11 @@ class Control:
         self._first, self._damage = fresh.opened, set[str]()
         switches = {group: KernelSwitch(group) for group in GROUPS}
         self._begin(
-            fresh, (), RunSwitches(GraphSwitch(), HandlersSwitch(self._handlers_say), switches)
+            fresh,
+            (),
+            RunSwitches(
+                GraphSwitch(), HandlersSwitch(self._handlers_say), ScriptSwitch(), switches
+            ),
         )
 
     def _handlers_say(self, text: str) -> None:
@@ -339,6 +344,7 @@ class Control:
             self._before_end()
         try:
             self.sight.run.switches.handlers.over()
+            self.sight.run.switches.script.over()
         except KprobeTuiError as error:
             self._tell(ev.Notice(str(error)))
         reports = self.session.report(end)

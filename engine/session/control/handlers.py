@@ -20,6 +20,7 @@ from engine.session.control.sight import RunSight
 from engine.session.guest.terminal import FrontEndStreams
 from engine.session.protocol import commands as cmd
 from engine.session.protocol import events as ev
+from engine.session.protocol.scripts import ScriptRequest
 from engine.session.protocol.views import PartsView, RunState, StopCause
 from engine.session.tracing.handlers import blamed
 from engine.session.tracing.listing import TraceListing
@@ -140,6 +141,7 @@ class StandingCommands:
         recorded: dict[type[cmd.Command], Callable[[Any], str]] = {
             cmd.Restore: self._restore,
             cmd.LoadHandlers: self._load_handlers,
+            cmd.LoadScript: self._load_script,
             cmd.TraceFunctions: lambda given: self._sight.run.switches.graph.turn(
                 given.globs, on=given.on, depth=given.depth
             ),
@@ -318,6 +320,24 @@ class StandingCommands:
     def _load_handlers(self, command: cmd.LoadHandlers) -> str:
         handlers = self._sight.run.switches.handlers
         said = handlers.load(command.path) if command.on else handlers.unload()
+        self._sight.place.change()
+        return said
+
+    def _load_script(self, command: cmd.LoadScript) -> str:
+        switch, session = self._sight.run.switches.script, self._present.session
+        if command.text:
+            mode = self._present.tracing.options.mode
+            request = ScriptRequest(
+                session.config,
+                command.name,
+                command.text,
+                command.parameters,
+                quiet=True,
+                mode=mode,
+            )
+            said = switch.load(request)
+        else:
+            said = switch.unload()
         self._sight.place.change()
         return said
 

@@ -305,7 +305,10 @@ class GuestViews:
             changed=place.changes,
             undo=place.present.history.undo_text,
             redo=place.present.history.redo_text,
-            histograms=place.present.histograms.texts(running=running.state is RunState.RUNNING),
+            histograms=(
+                *run.switches.script.texts(session.cpu.coming() if place.in_past else None),
+                *place.present.histograms.texts(running=running.state is RunState.RUNNING),
+            ),
             detours=viewing.detours.counts(),
             history=self._branched(place.view()),
         )

@@ -12,6 +12,7 @@ from msgspec import Struct
 
 from engine.errors import CommandError, KprobeTuiError
 from engine.message_text import counted
+from engine.session.control.script_switch import ScriptSwitch
 from engine.session.guest.session import Session
 from engine.session.protocol.config import Mode
 from engine.session.protocol.probes import NO_TEXTS, EventTexts
@@ -359,23 +360,26 @@ class RunSwitches(Struct):
     Attributes:
         graph: functions.
         handlers: probes written in Python that are registered.
+        script: the script of bpftrace that is attached.
         kernel: which of the kernel's events, by their group.
     """
 
     graph: GraphSwitch
     handlers: HandlersSwitch
+    script: ScriptSwitch
     kernel: dict[str, KernelSwitch]
 
     def again(self) -> "RunSwitches":
         """Make the switches of another run, in which the same is to be traced."""
         kernel = {group: switch.again() for group, switch in self.kernel.items()}
-        return RunSwitches(self.graph.again(), self.handlers.again(), kernel)
+        return RunSwitches(self.graph.again(), self.handlers.again(), self.script.again(), kernel)
 
     def follow(self, other: "RunSwitches") -> Iterator[str]:
         """Trace what is traced in another run; what cannot be, in words."""
         follow: list[Callable[[], None]] = [
             partial(self.graph.follow, other.graph),
             partial(self.handlers.follow, other.handlers),
+            partial(self.script.follow, other.script),
         ]
         for group, switch in self.kernel.items():
             follow.append(partial(switch.follow, other.kernel[group]))
@@ -401,4 +405,4 @@ class RunSwitches(Struct):
         for group, switch in self.kernel.items():
             if group != synthetic.GROUP:
                 switch.begin(tracing)
-        return failure
+        return "; ".join(filter(None, (failure, self.script.begin(tracing, session))))

@@ -13,7 +13,6 @@ from engine.session.protocol.report import Report, Reports
 from engine.session.protocol.requests import TraceOptions
 from engine.session.protocol.scripts import FORMATS as FORMATS
 from engine.session.protocol.scripts import ScriptRequest
-from engine.session.tracing.script.listing import ProbeListing
 from engine.session.tracing.script.output import ScriptSink
 from engine.session.tracing.script.running import ScriptRun
 from engine.session.tracing.tracing import Tracing
@@ -42,7 +41,7 @@ class ScriptedGuest:
 
     @property
     def special(self) -> Mapping[int, Callable[[], None]]:
-        """What to do at signals to the tool that the guest does not get."""
+        """The deeds at signals to the tool that the guest does not get."""
         return {SIGUSR1: self._script.signalled} if self._script.hears_signals else {}
 
     def run(self, attach: Attach) -> Reports:
@@ -133,6 +132,8 @@ def list_probes(config: GuestConfig, pattern: str, *, verbose: bool) -> Iterator
         ProbeError: there is no provider of that name.
     """
     with _loaded(config) as session:
+        from engine.session.tracing.script.listing import ProbeListing  # few runs are lists
+
         listing = ProbeListing(session)
         try:
             yield from listing.lines(pattern, verbose=verbose)

@@ -454,6 +454,20 @@ class LoadHandlers(Struct, frozen=True):
     on: bool = True
 
 
+class LoadScript(Struct, frozen=True):
+    """Attach a script of bpftrace in place of the last one; any time.
+
+    Attributes:
+        name: of its file; "stdin" for one that was typed.
+        text: of the script; "" for none any more.
+        parameters: what `$1` and so on stand for.
+    """
+
+    name: str = ""
+    text: str = ""
+    parameters: tuple[str, ...] = ()
+
+
 class TypedLine(Struct, frozen=True):
     """Carry a line of gdb's words out, or a block of lines; what it prints is `events.Printed`."""
 
@@ -589,6 +603,7 @@ Command: TypeAlias = (
     | ReadWords
     | ReadParts
     | LoadHandlers
+    | LoadScript
     | TypedLine
     | AskWords
     | SelectFrame

@@ -79,6 +79,7 @@ _OF_KIND: Final[dict[CommandKind, tuple[type[cmd.Command], ...]]] = {
         cmd.TraceFunctions,
         cmd.TraceKernel,
         cmd.LoadHandlers,
+        cmd.LoadScript,
         cmd.Undo,
         cmd.Redo,
         cmd.WriteRegister,

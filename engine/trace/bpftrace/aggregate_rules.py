@@ -1,4 +1,4 @@
-"""What maps gather by: `count()`, `sum(n)`, `hist(n)` and so on, and what these are given.
+"""Functions that maps gather by: `count()`, `sum(n)`, `hist(n)` and so on.
 
 Limits and texts are those of bpftrace 0.26 (src/ast/passes/types/pre_type_check.cpp).
 """
@@ -6,7 +6,7 @@ Limits and texts are those of bpftrace 0.26 (src/ast/passes/types/pre_type_check
 from collections.abc import Mapping
 from typing import Final
 
-from engine.trace.bpftrace.call_site import CallSite
+from engine.trace.bpftrace.function_use import FunctionUse
 from engine.trace.bpftrace.type_rules import (
     integer_of,
     type_name,
@@ -18,19 +18,19 @@ from engine.trace.bpftrace.types import (
 )
 
 
-def _number_argument(site: CallSite) -> bool:
+def _number_argument(site: FunctionUse) -> bool:
     kind = site.kind(0)
     if kind is not None and integer_of(kind) is None:
         site.error(f"{site.name}() only supports integer arguments ({type_name(kind)} provided)")
     return integer_of(kind) is not None
 
 
-def count_type(_site: CallSite) -> Type | None:
+def count_type(_site: FunctionUse) -> Type | None:
     """`count()`."""
     return Aggregate("count", signed=False)
 
 
-def number_aggregate_type(site: CallSite) -> Type | None:
+def number_aggregate_type(site: FunctionUse) -> Type | None:
     """`sum(n)`, `min(n)`, `max(n)`, `avg(n)`, `stats(n)`."""
     number = integer_of(site.kind(0))
     if not _number_argument(site) or number is None:
@@ -47,7 +47,7 @@ _AGGREGATES: Final[Mapping[str, Aggregate]] = {
 }
 
 
-def histogram_type(site: CallSite) -> Type | None:
+def histogram_type(site: FunctionUse) -> Type | None:
     """`hist(n)`, `hist(n, bits)`."""
     bits = site.number(1) if len(site.arguments) == 2 else 0
     if bits is None:
@@ -62,7 +62,7 @@ def histogram_type(site: CallSite) -> Type | None:
     return Aggregate("hist", parameters=(bits,))
 
 
-def linear_histogram_type(site: CallSite) -> Type | None:
+def linear_histogram_type(site: FunctionUse) -> Type | None:
     """`lhist(n, least, most, step)`."""
     least, most, step = site.number(1), site.number(2), site.number(3)
     for value, name in ((least, "min"), (most, "max")):
@@ -95,7 +95,7 @@ def linear_histogram_type(site: CallSite) -> Type | None:
 _SERIES: Final = ("avg", "max", "min", "sum")
 
 
-def time_series_type(site: CallSite) -> Type | None:
+def time_series_type(site: FunctionUse) -> Type | None:
     """`tseries(n, interval, count)`, `tseries(n, interval, count, "avg")`."""
     interval, count = site.number(1), site.number(2)
     wrong = ""

@@ -25,14 +25,6 @@ def wrap(value: int, kind: Integer) -> int:
     return value
 
 
-def wrap_text(expression: str, kind: Integer) -> str:
-    """The same as a Python expression, for generated code."""
-    mask, sign = (1 << kind.bits) - 1, 1 << kind.bits - 1
-    if kind.signed:
-        return f"((({expression}) + {sign:#x} & {mask:#x}) - {sign:#x})"
-    return f"(({expression}) & {mask:#x})"
-
-
 def signed64(value: int) -> int:
     """The lower 64 bits as a signed number."""
     return (value + _SIGN64 & MASK64) - _SIGN64
@@ -46,19 +38,17 @@ def divide(left: int, right: int, kind: Integer) -> int:
 
 
 def modulo(left: int, right: int, kind: Integer) -> int:
-    """What is left over by a division."""
+    """The rest of a division, see above."""
     mask = (1 << kind.bits) - 1
     divisor = right & mask
     return wrap((left & mask) % divisor, kind) if divisor else BY_ZERO
 
 
-def shift_left(left: int, right: int, kind: Integer) -> int:
-    """A number shifted to the left; only the lowest six bits of the count matter."""
-    return wrap(left << (right & 63), kind)
-
-
 def shift_right(left: int, right: int, kind: Integer) -> int:
-    """A number shifted to the right; zeros come in from the left, whatever its sign."""
+    """A number shifted to the right; zeros come in from the left, whatever its sign.
+
+    Only the lowest six bits of the count matter.
+    """
     return wrap((left & (1 << kind.bits) - 1) >> (right & 63), kind)
 
 

@@ -11,8 +11,7 @@ from collections.abc import Callable, Sequence
 from fnmatch import fnmatchcase
 from typing import Any, Final
 
-from msgspec import Struct, field
-from msgspec.structs import replace
+from msgspec import Struct, field, structs
 
 from engine.errors import CommandError
 from engine.trace.bpftrace.text import Remarks, Span
@@ -30,7 +29,7 @@ LISTED_IN_KERNELS: Final = (
 )
 """Providers that a glob for a provider stands for where no path follows."""
 LISTED_IN_PROGRAMS: Final = ("uprobe", "usdt")
-"""Those that it stands for where one does."""
+"""Providers that it stands for where one does."""
 TIME_UNITS: Final = frozenset(("s", "ms", "us", "hz"))
 LANGUAGES: Final = frozenset(("cpp",))
 SOFTWARE: Final = {
@@ -81,17 +80,42 @@ _SHORT: Final = {
     "rt": "rawtracepoint",
 }
 _PIECE: Final = re.compile(r'[^":@$\\]+|"(?:[^"\\]|\\(?s:.))*+"?|\$[0-9]*|(?s:.)')
+NEEDS_SPACE: Final = "a predicate needs a space in front of it"
+_OF_PROGRAMS: Final = frozenset(("uprobe", "uretprobe", "usdt"))
+_OF_FILES: Final = _OF_PROGRAMS | {"iter"}
+"""Providers whose parts may be paths."""
 _SIGN: Final = re.compile(r"([:@])")
 _ESCAPED: Final = re.compile(r"\\((?s:.))")
 _LONGEST: Final = 4096
 """Letters of an attach point with its parameters: what a path may have."""
 
 
-class _Parts(Struct):
-    """What an attach point says so far; see `AttachPoint`."""
+class CommandWords(Struct, frozen=True):
+    """Words of the command line that attach points need.
+
+    Attributes:
+        parameters: what `$1` and so on stand for; one that was not given is empty.
+        program: the guest's own, for functions and markers without a target; "" for none.
+    """
+
+    parameters: Sequence[str] = ()
+    program: str = ""
+
+
+_NO_WORDS: Final = CommandWords()
+
+
+class PointParts(Struct):
+    """An attach point that is being read; see `AttachPoint`.
+
+    Attributes:
+        words: what stands between the colons.
+        faults: what is wrong with it, in the order of checks.
+    """
 
     provider: str
     words: list[str]
+    given: str = ""
     target: str = ""
     function: str = ""
     namespace: str = ""
@@ -123,7 +147,7 @@ _SAID: Final = {"rawtracepoint": ["2", "1"], "fentry": ["1", "3"], "fexit": ["1"
 """Counts of parts as bpftrace says them."""
 
 
-def full_name(point: AttachPoint) -> str:
+def full_name(point: AttachPoint | PointParts) -> str:
     """The name of an attach point, as `probe` gives it: the script's own, or all of its parts."""
     if point.given:
         return point.given
@@ -147,7 +171,7 @@ def full_name(point: AttachPoint) -> str:
 
 
 def attach_point(
-    text: str, span: Span, remarks: Remarks, parameters: Sequence[str] = ()
+    text: str, span: Span, remarks: Remarks, command: CommandWords = _NO_WORDS
 ) -> AttachPoint | None:
     """An attach point; None if it is wrong, which is noted, or empty.
 
@@ -155,21 +179,21 @@ def attach_point(
         text: as it is written.
         span: where it stands.
         remarks: takes what is wrong with it.
-        parameters: what `$1` and so on stand for; one that was not given is empty.
+        command: words of the command line.
     """
-    found = attach_points(text, span, remarks, parameters)
+    found = attach_points(text, span, remarks, command)
     return found[0] if found else None
 
 
 def attach_points(
-    text: str, span: Span, remarks: Remarks, parameters: Sequence[str] = ()
+    text: str, span: Span, remarks: Remarks, command: CommandWords = _NO_WORDS
 ) -> tuple[AttachPoint, ...]:
     """The attach points that one stands for: several if its provider is a glob.
 
     See `attach_point`; none if it is wrong or empty.
     """
     try:
-        words = _cut(text, parameters)
+        words = _cut(text, command.parameters)
         provider = words[0]
         if not provider:
             return ()  # as bpftrace: it may be a comma too many
@@ -179,11 +203,29 @@ def attach_points(
         else:
             name = ""
         if not has_glob(provider):
-            return (_point(text, span, name, provider, words[1:], remarks),)
+            words = _targeted(provider, words[1:], command.program)
+            return (_point(text, span, name, provider, words, remarks),)
         return _expanded(text, span, name, [provider, *words[1:]], remarks)
     except CommandError as wrong:
         remarks.error(str(wrong), span)
         return ()
+
+
+def _targeted(provider: str, words: list[str], program: str) -> list[str]:
+    """The parts of a function or a marker, the guest's program in front if no target is given.
+
+    bpftrace does so with -p and -c.
+    """
+    if not program or whole_provider(provider) not in _OF_PROGRAMS:
+        return words
+    if len(words) == 1 or (len(words) == 2 and words[0] in LANGUAGES):
+        return [program, *words]
+    return [program, *words[1:]] if words and not words[0] else words
+
+
+def whole_provider(name: str) -> str:
+    """The whole name of a provider, in lower case, whether there is one or not."""
+    return _SHORT.get(name) or _SHORT.get(name.lower()) or name.lower()
 
 
 def has_glob(text: str) -> bool:
@@ -268,36 +310,20 @@ def _expanded(
 def _point(
     text: str, span: Span, name: str, provider: str, words: list[str], remarks: Remarks
 ) -> AttachPoint:
-    whole = _SHORT.get(provider) or _SHORT.get(provider.lower()) or provider.lower()
+    whole = whole_provider(provider)
     read = _PROVIDERS.get(whole)
     if read is None:
         raise CommandError(f"Invalid probe type: {provider}")
-    parts = _Parts(whole, words)
+    if whole not in _OF_FILES and any("/" in word for word in words):
+        raise CommandError(NEEDS_SPACE)
+    parts = PointParts(whole, words, given=name)
     read(parts)
     for fault in parts.faults:
         remarks.error(fault, span)
-    found = AttachPoint(
-        span,
-        "",
-        whole,
-        tuple(parts.words),
-        written=text,
-        given=name,
-        target=parts.target,
-        function=parts.function,
-        namespace=parts.namespace,
-        language=parts.language,
-        offset=parts.offset,
-        address=parts.address,
-        argument=parts.argument,
-        file=parts.file,
-        line=parts.line,
-        column=parts.column,
-        rate=parts.rate,
-        length=parts.length,
-        mode=parts.mode,
-    )
-    return replace(found, text=full_name(found))
+    values = structs.asdict(parts)
+    del values["faults"]
+    parts_of_it = tuple(values.pop("words"))
+    return AttachPoint(span, full_name(parts), parts=parts_of_it, written=text, **values)
 
 
 def _number(text: str, what: str) -> int:
@@ -310,13 +336,13 @@ def _number(text: str, what: str) -> int:
 # -- one function a kind of provider ----------------------------------------------------------
 
 
-def _begin(parts: _Parts) -> None:
+def _begin(parts: PointParts) -> None:
     if parts.words == ["*"]:
         parts.words = []
     parts.check_count(0)
 
 
-def _self(parts: _Parts) -> None:
+def _self(parts: PointParts) -> None:
     parts.check_count(2)
     parts.target, parts.function = parts.words
     if parts.target != "signal":
@@ -325,14 +351,14 @@ def _self(parts: _Parts) -> None:
         parts.faults.append(f"{parts.function} is not a supported signal")
 
 
-def _bench(parts: _Parts) -> None:
+def _bench(parts: PointParts) -> None:
     parts.check_count(1)
     parts.target = parts.words[0]
     if not parts.target:
         parts.faults.append(f"{parts.provider} probes must have a name")
 
 
-def _function(parts: _Parts, text: str) -> None:
+def _function(parts: PointParts, text: str) -> None:
     """A function, an offset in one, or an address."""
     if "+" in text:
         if parts.provider in ("kretprobe", "uretprobe"):
@@ -352,7 +378,7 @@ def _function(parts: _Parts, text: str) -> None:
         parts.address = number
 
 
-def _kprobe(parts: _Parts) -> None:
+def _kprobe(parts: PointParts) -> None:
     parts.check_count(1, 2)
     if len(parts.words) == 2:
         parts.target = parts.words[0]
@@ -361,19 +387,19 @@ def _kprobe(parts: _Parts) -> None:
         parts.faults.append("kprobes should be attached to a function or an address")
 
 
-def _uprobe(parts: _Parts) -> None:
+def _uprobe(parts: PointParts) -> None:
     words = parts.words
     if len(words) > 1 and words[1] == "@":
         _source_line(parts)
         return
-    if len(words) == 1 or (len(words) == 2 and words[0] in LANGUAGES):
-        words.insert(0, "")  # the guest's own program, as with bpftrace's -c
     parts.check_count(2, 3)
     parts.target = words[0]
     if len(words) == 3:
         parts.language = words[1]
         if parts.language and parts.language not in LANGUAGES:
             parts.faults.append(f"unsupported language type: {parts.language}")
+    if not parts.target:
+        parts.faults.append(f"{parts.provider} should have a target")
     _function(parts, words[-1])
     if parts.address is not None and has_glob(parts.target):
         raise CommandError("Cannot use wildcards with absolute address")
@@ -384,7 +410,7 @@ def _uprobe(parts: _Parts) -> None:
         )
 
 
-def _source_line(parts: _Parts) -> None:
+def _source_line(parts: PointParts) -> None:
     """`uprobe:PROGRAM@FILE:LINE[:COLUMN]`."""
     words = parts.words
     if parts.provider == "uretprobe":
@@ -401,18 +427,21 @@ def _source_line(parts: _Parts) -> None:
         parts.column = _number(words[4], "Invalid column number")
 
 
-def _usdt(parts: _Parts) -> None:
-    if len(parts.words) == 1:
-        parts.words.insert(0, "")  # as for uprobes
+def _usdt(parts: PointParts) -> None:
     parts.check_count(2, 3)
     parts.target, parts.function = parts.words[0], parts.words[-1]
     if len(parts.words) == 3:
         parts.namespace = parts.words[1]
     if not parts.function:
         parts.faults.append("usdt probe must have a target function or wildcard")
+    if not parts.target:
+        parts.faults.append(
+            "usdt probe must specify at least path or pid to probe. To target all paths/pids set"
+            " the path to '*'."
+        )
 
 
-def _tracepoint(parts: _Parts) -> None:
+def _tracepoint(parts: PointParts) -> None:
     if len(parts.words) == 1 and has_glob(parts.words[0]):
         parts.words.insert(0, "*")
     parts.check_count(2)
@@ -421,7 +450,7 @@ def _tracepoint(parts: _Parts) -> None:
         parts.faults.append("tracepoint probe must have a target")
 
 
-def _timer(parts: _Parts) -> None:
+def _timer(parts: PointParts) -> None:
     words, what = parts.words, f"Invalid rate of {parts.provider} probe"
     parts.check_count(1, 2)
     if len(words) == 1:
@@ -441,7 +470,7 @@ def _timer(parts: _Parts) -> None:
         parts.faults.append(f"{parts.provider} frequency should be a positive integer")
 
 
-def _counter(parts: _Parts) -> None:
+def _counter(parts: PointParts) -> None:
     parts.check_count(1, 2)
     parts.target = parts.words[0]
     if len(parts.words) == 2 and parts.words[1] != "*":
@@ -458,7 +487,7 @@ def _counter(parts: _Parts) -> None:
 _OF_FUNCTION: Final = re.compile(r"([A-Za-z_][\w.$]*)\+arg([0-9]{1,2})", re.ASCII)
 
 
-def _watchpoint(parts: _Parts) -> None:
+def _watchpoint(parts: PointParts) -> None:
     parts.check_count(3)
     where, length, mode = parts.words
     of_function = _OF_FUNCTION.fullmatch(where)  # 0.17 has these
@@ -478,7 +507,7 @@ def _watchpoint(parts: _Parts) -> None:
         parts.faults.append("watchpoint modes may not be duplicated")
 
 
-def _fentry(parts: _Parts) -> None:
+def _fentry(parts: PointParts) -> None:
     words = parts.words
     if len(words) not in (1, 2, 3):
         parts.check_count(1, 2, 3)
@@ -504,7 +533,7 @@ def _fentry(parts: _Parts) -> None:
         parts.faults.append("fentry/fexit should specify a function")
 
 
-def _iter(parts: _Parts) -> None:
+def _iter(parts: PointParts) -> None:
     words = parts.words
     if len(words) not in (1, 2):
         raise CommandError("iter probe type takes 2 arguments (1 optional)")
@@ -515,7 +544,7 @@ def _iter(parts: _Parts) -> None:
         parts.faults.append("iter should specify a iterator's name")
 
 
-def _raw_tracepoint(parts: _Parts) -> None:
+def _raw_tracepoint(parts: PointParts) -> None:
     parts.check_count(1, 2)
     parts.function = parts.words[-1]
     parts.target = parts.words[0] if len(parts.words) == 2 else "*"
@@ -523,7 +552,7 @@ def _raw_tracepoint(parts: _Parts) -> None:
         parts.faults.append("rawtracepoint should be attached to a function")
 
 
-_PROVIDERS: Final[dict[str, Callable[[_Parts], Any]]] = {
+_PROVIDERS: Final[dict[str, Callable[[PointParts], Any]]] = {
     "begin": _begin,
     "end": _begin,
     "self": _self,

@@ -24,7 +24,7 @@ from engine.language.value_types import (
     pointer_to,
 )
 from engine.trace.bpftrace.c_constants import constant, expression_of
-from engine.trace.bpftrace.c_layout import RecordLayout
+from engine.trace.bpftrace.c_layout import MemberLayout
 from engine.trace.bpftrace.c_macros import HAS_BTF, CMacro, CMacros
 from engine.trace.bpftrace.c_standard_types import standard_type
 from engine.trace.bpftrace.c_uses import CMacroUses
@@ -49,7 +49,7 @@ _MAX_NESTED: Final = 40
 _MAX_SIZE: Final = 1 << 31
 """Bytes of a type."""
 _LARGEST_ALIGNMENT: Final = 16
-"""What `aligned` without a number means."""
+"""Bytes that `aligned` without a number means."""
 
 
 class TagReference(MadeType, frozen=True):
@@ -93,18 +93,18 @@ class TagReference(MadeType, frozen=True):
 
 
 class CDefinitions:
-    """What a script defines in C.
+    """Types that a script defines in C.
 
     Args:
         macros: of the script.
         outside: what the guest's debug information calls a name: "struct file", "size_t".
         pointer_size: bytes of an address, and of a long.
-        unnamed_align: see `RecordLayout`.
+        unnamed_align: see `MemberLayout`.
 
     Attributes:
         macros: of the script.
         pointer_size: bytes of an address, and of a long.
-        unnamed_align: see `RecordLayout`.
+        unnamed_align: see `MemberLayout`.
     """
 
     def __init__(
@@ -172,7 +172,7 @@ class CDefinitions:
         return self._tags.get(name) or self._outside(name)
 
     def typedef(self, name: str) -> DataType | None:
-        """What a name stands for, in the script or in all headers; None if it is no such name."""
+        """The type of a name in the script or in all headers; None if it is no such name."""
         found = self._types.get(name)
         return cast(
             "DataType | None", standard_type(name, self.pointer_size) if found is None else found
@@ -215,7 +215,7 @@ class CDefinitions:
 
 
 class _Attributes(Struct):
-    """What `__attribute__` said.
+    """Words of `__attribute__` that change a layout.
 
     Attributes:
         packed: nothing is aligned.
@@ -365,7 +365,7 @@ class _DeclarationReader:
 
     def _record(self, keyword: str, tag: str, attributes: _Attributes) -> MadeRecord:
         words = self._words
-        layout = RecordLayout(
+        layout = MemberLayout(
             is_union=keyword == "union", unnamed_align=self._definitions.unnamed_align
         )
         members: list[tuple[str | None, CType, int | None, _Attributes, int]] = []

@@ -1,4 +1,4 @@
-"""Where a compiler puts the members of a structure (System V ABI, section "Aggregates").
+"""Places that compilers give the members of a structure (System V ABI, section "Aggregates").
 
 The ABIs of x86-64, AArch64 and RISC-V agree but for bitfields without a name, which align the
 structure on AArch64 only (AAPCS64, section "Bit-fields subdivision"). `packed` and `aligned` are
@@ -12,7 +12,7 @@ from engine.language.made_records import alignment
 from engine.language.value_types import INTEGERS, CType
 
 
-class RecordLayout:
+class MemberLayout:
     """A structure or union that grows member by member.
 
     Args:

@@ -24,7 +24,7 @@ _PARAMETERS: Final = 64
 
 _LINE: Final = re.compile(r"\#\s*([a-z_]*)\s*((?s:.*))", re.ASCII)
 _DEFINE: Final = re.compile(r"([A-Za-z_]\w*)(\(([^()]*)\))?\s*((?s:.*))", re.ASCII)
-_COMMENT: Final = re.compile(r'("(?:[^"\\]|\\(?s:.))*+"?)|\\\n|//[^\n]*|/\*(?s:.*?)(?:\*/|\Z)')
+_COMMENT: Final = re.compile(r'("(?:[^"\\]|\\(?s:.))*+"?)|\\\r?\n|//[^\n]*|/\*(?s:.*?)(?:\*/|\Z)')
 _WORD: Final = re.compile(r'[A-Za-z_]\w*|[0-9]\w*|"(?:[^"\\]|\\(?s:.))*+"?|(?s:.)', re.ASCII)
 _NAME: Final = re.compile(r"[A-Za-z_]\w*", re.ASCII)
 _DEFINED: Final = re.compile(r"\bdefined\s*(?:\(\s*([A-Za-z_]\w*)\s*\)|([A-Za-z_]\w*))", re.ASCII)
@@ -48,7 +48,7 @@ class CMacro(Struct, frozen=True):
     body: str
 
 
-class _Branch(Struct):
+class _ConditionBranch(Struct):
     """An `#if` that has not ended.
 
     Attributes:
@@ -78,7 +78,7 @@ class CMacros:
         self._script = script
         self.macros: dict[str, CMacro] = {name: CMacro(name, None, "1") for name in defined}
         self.includes: list[str] = []
-        self._branches: list[_Branch] = []
+        self._branches: list[_ConditionBranch] = []
         self._left = MAX_EXPANDED
         self._whole: dict[str, str] = {}
 
@@ -122,7 +122,7 @@ class CMacros:
             outer = self._is_read
             holds = outer and self._holds(word, rest, span, value)
             # In a part that does not count, no branch ever does.
-            self._branches.append(_Branch(holds, holds or not outer, span))
+            self._branches.append(_ConditionBranch(holds, holds or not outer, span))
         elif word in ("elif", "else", "endif"):
             if not self._branches:
                 raise self.failure(f"#{word} without #if", span)
@@ -279,7 +279,7 @@ def _uncommented(text: str) -> str:
 
 
 def split_arguments(text: str, opening: int) -> tuple[list[str], int]:
-    """What stands between brackets, split at commas, and the place behind the closing one.
+    """Text between brackets, split at commas, and the place behind the closing one.
 
     Without a closing bracket it is all the rest.
     """

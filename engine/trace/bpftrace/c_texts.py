@@ -7,7 +7,7 @@ from engine.trace.bpftrace.text import Span
 from engine.trace.bpftrace.tokens import LAYOUT, NAME, TokenStream
 from engine.trace.bpftrace.tree import CDefinition
 
-_DIRECTIVE: Final = re.compile(r"\#(?:[^\\\n]|\\(?s:.))*+")
+_DIRECTIVE: Final = re.compile(r"\#(?:[^\\\n]|\\\r?(?s:.))*+")
 _SIGN: Final = re.compile(
     r"""//[^\n]*|/\*(?s:.*?)(?:\*/|\Z)|"(?:[^"\\\n]|\\(?s:.))*+"?|'(?:[^'\\\n]|\\(?s:.))*+'?|[{};()]""",
 )
@@ -16,8 +16,10 @@ _HEAD: Final = re.compile(
     r"(?:struct|union|enum|typedef)\b"
     r"(?:[^{:/;,(]|//[^\n]*|/\*(?s:.*?)\*/|\((?:[^()]|\((?:[^()]|\([^()]*+\))*+\))*+\))*+[{;]?"
 )
-"""What stands before the braces of a definition, an attribute's brackets included."""
+"""The words before the braces of a definition, an attribute's brackets included."""
 _TAGS: Final = frozenset(("struct", "union", "enum", "typedef"))
+_ENUMERATION: Final = re.compile(r"\benum\b[^{};]*+\{([^{}]*+)\}")
+_VALUE: Final = re.compile(r",\s*+([A-Za-z_]\w*)", re.ASCII)
 _BRACKET: Final = re.compile(r"[()]")
 
 
@@ -95,3 +97,11 @@ class CDefinitionTexts:
             if depth == 0:
                 return match.end()
         raise words.failure("__attribute__ syntax error, mismatched '(' and ')'")
+
+
+def enumerators(definition: CDefinition) -> list[str]:
+    """Names of values in a definition: those of its enumerations."""
+    if "enum" not in definition.text:
+        return []
+    bodies = _ENUMERATION.findall(definition.text)
+    return [name for body in bodies for name in _VALUE.findall(f",{body}")]

@@ -144,10 +144,12 @@ class CallCode:
         key, *values = self.lines.evaluated(parts)
         value = values[0] if values else "1"
         method = _METHODS[kind.kind]
+        full = self.helper(FaultTeller(self.expressions.state, MAP_FULL, call), ("full", call))
         if not found.is_plain or kind.kind in {"avg", "stats", "tseries"}:
             more = ", now" if kind.kind == "tseries" else ""
             argument = "" if kind.kind == "count" else f", {value}"
-            self.lines.add(f"{self.expressions.map_code(name)}.{method}({key}{argument}{more})")
+            update = f"{self.expressions.map_code(name)}.{method}({key}{argument}{more})"
+            self.lines.add(f"{update} or {full}()")
             return
         entries = self.expressions.entries_code(name)
         if kind.kind == "hist":
@@ -165,7 +167,6 @@ class CallCode:
             key, value = self.lines.temporary(f"({key}, {bucket})"), "1"
         key = self.lines.kept(key)
         add = f"{self.expressions.map_code(name)}.add"
-        full = self.helper(FaultTeller(self.expressions.state, MAP_FULL, call), ("full", call))
         if kind.kind in {"min", "max"}:
             value = self.lines.kept(value)
             old = self.lines.temporary(f"{entries}.get({key})")

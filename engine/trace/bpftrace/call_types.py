@@ -3,9 +3,9 @@
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from engine.trace.bpftrace.call_site import CallSite
 from engine.trace.bpftrace.conversions import Conversions
 from engine.trace.bpftrace.findings import Findings, MapFacts
+from engine.trace.bpftrace.function_use import FunctionUse
 from engine.trace.bpftrace.functions import OBSOLETE, Function, function
 from engine.trace.bpftrace.member_types import WITH_ARGUMENTS
 from engine.trace.bpftrace.tree import (
@@ -30,32 +30,6 @@ from engine.trace.bpftrace.types import (
 )
 
 _FORMATTED: Final = frozenset(("printf", "errorf", "warnf", "cat"))
-_UNSTABLE: Final[Mapping[str, tuple[str, str]]] = {
-    "tseries": ("unstable_tseries", "tseries"),
-    "dw_ustack": ("unstable_dw_ustack", "dw_ustack (DWARF stack unwinding)"),
-    "typeinfo": ("unstable_typeinfo", "typeinfo"),
-}
-
-
-def unstable(findings: Findings, name: str, at: Node) -> None:
-    """Remark upon a use of what bpftrace may change."""
-    feature = _UNSTABLE.get(name)
-    if feature is None:
-        return
-    setting, words = feature
-    meaning = dict(findings.config.unstable)[setting]
-    if meaning == "warn":
-        findings.warning(
-            f"Script is using an unstable feature: {words}. To prevent this warning you must "
-            f"explicitly enable it in the config e.g. {setting}=enable",
-            at,
-        )
-    elif meaning == "error":
-        findings.error(
-            f"{words} feature is not enabled by default. To enable this unstable feature, set "
-            f"the config flag to enable. {setting}=enable",
-            at,
-        )
 
 
 class CallTypes:
@@ -148,7 +122,7 @@ class CallTypes:
         probe = self._findings.probe
         if probe is None:
             return None
-        site = CallSite(row.name, node, arguments, self._findings, probe)
+        site = FunctionUse(row.name, node, arguments, self._findings, probe)
         if row.refused:
             site.error(row.refused)
             return None
@@ -156,7 +130,7 @@ class CallTypes:
             site.error(f'{row.name} can not be used with "{probe.provider}" probes')
         if not row.accepts_count(site):
             return None
-        unstable(self._findings, row.name, node)
+        self._findings.unstable(row.name, node)
         on_map = _ON_MAPS.get(row.name)
         if on_map is not None and on_map(self, site):
             return row.gives if isinstance(row.gives, Type) else row.gives(site)
@@ -168,7 +142,7 @@ class CallTypes:
             kind = self._literal_string(site, kind)
         return kind
 
-    def _look_at(self, row: Function, site: CallSite) -> None:
+    def _look_at(self, row: Function, site: FunctionUse) -> None:
         """Find the types of the arguments, but of words."""
         for index, argument in enumerate(site.arguments):
             if row.wanted(index) == "word" and isinstance(argument, Name):
@@ -188,7 +162,7 @@ class CallTypes:
                 self._findings.types[argument] = kind or Integer(64, signed=True)
                 self._conversions.number(argument)  # type: ignore[arg-type]
 
-    def _literal_string(self, site: CallSite, kind: Type | None) -> Type | None:
+    def _literal_string(self, site: FunctionUse, kind: Type | None) -> Type | None:
         """`str()` of a literal is a literal."""
         value = site.known(0)
         if isinstance(value, bool) or not isinstance(value, int | bytes):
@@ -209,7 +183,7 @@ class CallTypes:
         if self._findings.is_final and (facts.value is None or not facts.is_used):
             self._findings.error(f"Undefined map: @{name.name}", name)
 
-    def _whole(self, site: CallSite) -> bool:
+    def _whole(self, site: FunctionUse) -> bool:
         """`clear(@x)`, `zero(@x)`."""
         name = site.arguments[0]
         if isinstance(name, MapName):
@@ -218,7 +192,7 @@ class CallTypes:
             self._findings.error(f"{site.name}() expects a map argument", name)
         return True
 
-    def _print(self, site: CallSite) -> bool:
+    def _print(self, site: FunctionUse) -> bool:
         """`print(@x)`, `print(@x, top, div)`; False if it is no map that is printed."""
         name = site.arguments[0]
         if not isinstance(name, MapName):
@@ -239,7 +213,7 @@ class CallTypes:
                 )
         return True
 
-    def _length(self, site: CallSite) -> bool:
+    def _length(self, site: FunctionUse) -> bool:
         """`len(@x)`; False if it is a stack's."""
         name = site.arguments[0]
         if not isinstance(name, MapName):
@@ -249,7 +223,7 @@ class CallTypes:
             site.error("call to len() expects a map with explicit keys (non-scalar map)")
         return True
 
-    def _delete(self, site: CallSite) -> bool:
+    def _delete(self, site: FunctionUse) -> bool:
         """`delete(@x, key)`, `delete(@x[key])`, `delete(@x)`."""
         first = site.arguments[0]
         if len(site.arguments) == 2:
@@ -273,12 +247,12 @@ class CallTypes:
             self._findings.error("delete() expects a map argument", first)
         return True
 
-    def _has_key(self, site: CallSite) -> bool:
+    def _has_key(self, site: FunctionUse) -> bool:
         """`has_key(@x, key)`."""
         self._keyed(site, "has_key()")
         return True
 
-    def _keyed(self, site: CallSite, words: str) -> bool:
+    def _keyed(self, site: FunctionUse, words: str) -> bool:
         name, key = site.arguments[0], site.arguments[1]
         if not isinstance(name, MapName):
             self._findings.error(f"{site.name}() expects a map argument", name)
@@ -288,7 +262,7 @@ class CallTypes:
             return True
         return False
 
-    def _find(self, site: CallSite) -> bool:
+    def _find(self, site: FunctionUse) -> bool:
         """`find(@x, key, $value)`."""
         if not self._keyed(site, "find"):
             return True
@@ -310,7 +284,7 @@ class CallTypes:
                 self._findings.types[target] = variable.type
         return True
 
-    def _is_scalar(self, site: CallSite) -> bool:
+    def _is_scalar(self, site: FunctionUse) -> bool:
         """`is_scalar(@x)`, which is known as soon as it is known how the map is used."""
         name = site.arguments[0]
         if not isinstance(name, MapName):
@@ -324,7 +298,7 @@ class CallTypes:
         return True
 
 
-_ON_MAPS: Final[Mapping[str, Callable[[CallTypes, CallSite], bool]]] = {
+_ON_MAPS: Final[Mapping[str, Callable[[CallTypes, FunctionUse], bool]]] = {
     "clear": CallTypes._whole,
     "zero": CallTypes._whole,
     "print": CallTypes._print,

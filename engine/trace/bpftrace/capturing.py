@@ -16,7 +16,7 @@ from engine.image.datatypes import Member
 from engine.trace.bpftrace import tree
 from engine.trace.bpftrace.captures import Capture
 from engine.trace.bpftrace.checked import CheckedProbe, CheckedScript
-from engine.trace.bpftrace.layouts import size_of
+from engine.trace.bpftrace.type_rules import type_size
 from engine.trace.bpftrace.types import Array, Integer, Pointer, Structure, Type
 
 _ARGUMENT: Final = "arg"
@@ -107,7 +107,7 @@ class Capturing:
         if base is not None:
             return Capture(*base, (), kind)
         place = self.place(node)
-        if place is None or size_of(kind) > _MAX_SIZE:
+        if place is None or type_size(kind) > _MAX_SIZE:
             return None
         if isinstance(kind, Array) or bitfield_of(self._script, node) is not None:
             return None
@@ -180,7 +180,7 @@ class Capturing:
                 return None if start is None else start.plus(index * stride(of))
             if isinstance(of, Array) and 0 <= index < of.count:
                 start = self.place(node.of)
-                return None if start is None else start.plus(index * size_of(of.element))
+                return None if start is None else start.plus(index * type_size(of.element))
         return None
 
 
@@ -190,7 +190,7 @@ _MAX_SIZE: Final = 4096
 
 def stride(pointer: Pointer) -> int:
     """Bytes from what a pointer leads to, to the next one."""
-    return max(size_of(pointer.target), 1)
+    return max(type_size(pointer.target), 1)
 
 
 def is_args(node: tree.Expression) -> bool:

@@ -231,6 +231,7 @@ class CastTypes:
 
     def info(self, node: TypeInfo) -> Type | None:
         """`typeinfo`: a record of names."""
+        self._findings.unstable("typeinfo", node)
         kind = self._asked(node.of, "typeof or typeinfo")
         if kind is None:
             self._unanswered(node)

@@ -24,7 +24,7 @@ decided, parameters are literals, and a function that has several spellings is t
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from engine.image.datatypes import DataType
 from engine.trace.bpftrace.config import Config
@@ -34,7 +34,7 @@ from engine.trace.bpftrace.types import Enumeration, Type
 
 
 class ScriptSurroundings(Protocol):
-    """What a script can know of the guest that it is for."""
+    """The guest that a script is for, as far as checking asks."""
 
     @property
     def pointer_size(self) -> int:
@@ -48,7 +48,7 @@ class ScriptSurroundings(Protocol):
         """A structure, union or enumeration by its name, with or without the word before it."""
 
     def typedef(self, name: str) -> DataType | None:
-        """What a name of a type stands for."""
+        """The type that a name stands for."""
 
     def enumerator(self, name: str) -> tuple[int, Enumeration] | None:
         """The value of a constant of an enumeration, and which one that is."""
@@ -73,7 +73,7 @@ class ScriptSurroundings(Protocol):
 
 
 class CheckedMap(Struct, frozen=True):
-    """What is known of a map before a script runs.
+    """A map, as it is known before a script runs.
 
     Attributes:
         key: the type of its keys; None for a map that is one value (`@x`).
@@ -89,7 +89,7 @@ class CheckedMap(Struct, frozen=True):
 
     @property
     def is_scalar(self) -> bool:
-        """It has no keys."""
+        """True if it has no keys."""
         return self.key is None
 
 
@@ -124,6 +124,7 @@ class CheckedScript(Struct, frozen=True):
         maps: by their names, without the sign.
         config: the settings.
         warnings: what is odd.
+        uses: of calls that come out of a macro the places where that is used, the innermost first.
     """
 
     probes: tuple[CheckedProbe, ...]
@@ -135,3 +136,4 @@ class CheckedScript(Struct, frozen=True):
     maps: dict[str, CheckedMap]
     config: Config
     warnings: tuple[Remark, ...]
+    uses: dict[Node, tuple[Span, ...]] = field(default_factory=dict)

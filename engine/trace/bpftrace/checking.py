@@ -1,4 +1,4 @@
-"""What a script means: macros put in, types found, wrong uses told.
+"""The meaning of a script is found: macros put in, types inferred, wrong uses told.
 
 `check` goes over a script again and again until no type changes any more; what is asked of types
 before the run (`if comptime`) is decided then, and may lead on. A last round says what is wrong.
@@ -19,13 +19,14 @@ from engine.trace.bpftrace.checked import (
 from engine.trace.bpftrace.config import configured
 from engine.trace.bpftrace.findings import Findings, MapFacts, ProbeFacts
 from engine.trace.bpftrace.functions import function
+from engine.trace.bpftrace.limits import maps_error, value_error
 from engine.trace.bpftrace.lowering import Lowering
-from engine.trace.bpftrace.macros import Expansion, MacroTable, NestingError, forbid_jumps
+from engine.trace.bpftrace.macros import MacroExpansion, MacroTable, NestingError, forbid_jumps
 from engine.trace.bpftrace.member_types import WITH_ARGUMENTS
-from engine.trace.bpftrace.scope import ScopeReader
+from engine.trace.bpftrace.scope import VariableReader
 from engine.trace.bpftrace.statement_types import StatementTypes
 from engine.trace.bpftrace.text import Remarks, ScriptText, Span
-from engine.trace.bpftrace.tree import AttachPoint, MapDeclaration, Probe, Script
+from engine.trace.bpftrace.tree import AttachPoint, MapDeclaration, Node, Probe, Script
 from engine.trace.bpftrace.type_lookup import ScriptTypes, TypeLookup
 from engine.trace.bpftrace.type_rules import settled, type_name
 from engine.trace.bpftrace.types import INT8, Aggregate, Type
@@ -78,8 +79,7 @@ def check(
         parameters,
         _declared(script, remarks),
     )
-    _check_imports(script, remarks)
-    preparation = _Preparation(script, findings)
+    preparation = _ProbePreparation(script, findings)
     probes = preparation.probes()
     remarks.raise_errors()
     statements = StatementTypes(findings)
@@ -105,17 +105,6 @@ def _types(script: Script, text: ScriptText, surroundings: ScriptSurroundings) -
     return TypeLookup((ScriptTypes(own), surroundings), size)
 
 
-def _check_imports(script: Script, remarks: Remarks) -> None:
-    for each in script.imports:
-        name = each.value.decode("utf-8", "replace")
-        if name != "stdlib" and not name.startswith("stdlib/"):
-            remarks.error(
-                f'The import of "{name}" is refused: a script is one file; put the macros that it '
-                "needs into it",
-                each.span,
-            )
-
-
 def _declared(script: Script, remarks: Remarks) -> dict[str, MapDeclaration]:
     declared: dict[str, MapDeclaration] = {}
     for each in script.maps:
@@ -133,7 +122,7 @@ def _declared(script: Script, remarks: Remarks) -> dict[str, MapDeclaration]:
     return declared
 
 
-class _Preparation:
+class _ProbePreparation:
     """Makes of the probes of a script those that are checked.
 
     Args:
@@ -146,6 +135,8 @@ class _Preparation:
         self._table = MacroTable(
             script.macros, findings.remarks, lambda name: function(name) is not None
         )
+        findings.uses = self._table.uses
+        self._places = 0
         for macro in script.macros:
             forbid_jumps(macro, findings.remarks)
 
@@ -191,12 +182,13 @@ class _Preparation:
                 )
                 groups.setdefault(key, []).append(point)
                 known[key] = arguments, usdt
-        if len(groups) > findings.config.max_probes:
+        self._places += sum(map(len, groups.values()))
+        if self._places > findings.config.max_probes:
             findings.error(
-                f"Can't attach to {len(groups)} probes because it exceeds the current limit of "
-                f"{findings.config.max_probes} probes. You can increase the limit through the "
-                "BPFTRACE_MAX_PROBES environment variable or the max_probes setting.",
+                f"Can't attach to {self._places} probes because it exceeds the current limit of "
+                f"{findings.config.max_probes} probes",
                 probe.points[0],
+                "The setting max_probes and BPFTRACE_MAX_PROBES of the environment raise it.",
             )
             return []
         return [self._group(probe, tuple(points), *known[key]) for key, points in groups.items()]
@@ -208,10 +200,10 @@ class _Preparation:
         arguments: dict[str, Type] | None,
         usdt: tuple[Type, ...] | None,
     ) -> ProbeFacts:
-        expansion = Expansion(self._table)
+        expansion = MacroExpansion(self._table)
         predicate = None if probe.predicate is None else expansion.expression(probe.predicate)
         body = expansion.block(probe.body)
-        reader = ScopeReader(self._findings.remarks)
+        reader = VariableReader(self._findings.remarks)
         if predicate is not None:
             reader.read(predicate)
         reader.read(body)
@@ -331,6 +323,7 @@ def _result(findings: Findings, probes: list[ProbeFacts]) -> CheckedScript:
         for name, facts in findings.maps.items()
         if facts.value is not None and facts.is_used
     }
+    _check_sizes(findings, lowering.types, maps)
     return CheckedScript(
         tuple(checked),
         lowering.types,
@@ -341,7 +334,24 @@ def _result(findings: Findings, probes: list[ProbeFacts]) -> CheckedScript:
         maps,
         findings.config,
         tuple([each for each in findings.remarks.found if each.severity == "WARNING"]),
+        lowering.uses,
     )
+
+
+def _check_sizes(
+    findings: Findings, types: Mapping[Node, Type], maps: Mapping[str, CheckedMap]
+) -> None:
+    """No script fills the host's memory."""
+    for node, kind in types.items():
+        problem = value_error(kind)
+        if problem is not None:
+            findings.remarks.error(problem, node.span)
+            break  # what is made of it is too large as well
+    too_many = maps_error(maps)
+    if too_many is not None:
+        problem, name = too_many
+        findings.remarks.error(problem, findings.maps[name].place.span)
+    findings.remarks.raise_errors()
 
 
 def _checked_map(facts: MapFacts, findings: Findings) -> CheckedMap:

@@ -6,9 +6,10 @@ type (bpftrace's src/ast/passes/codegen_llvm.cpp, `visit(Cast &)`).
 
 from typing import Any, Final
 
-from engine.trace.bpftrace.layouts import size_of, value_of
+from engine.trace.bpftrace.layouts import value_of
 from engine.trace.bpftrace.maps import aggregate_number
 from engine.trace.bpftrace.source_lines import SourceLines
+from engine.trace.bpftrace.type_rules import type_size
 from engine.trace.bpftrace.types import (
     Aggregate,
     Array,
@@ -132,7 +133,7 @@ def convert(value: Any, source: Type, target: Type) -> Any:
         case Buffer() if isinstance(value, bytes):
             return value[: target.size]
         case Array():
-            return value_of(target, _bytes(value, source).ljust(size_of(target), b"\0"))
+            return value_of(target, _bytes(value, source).ljust(type_size(target), b"\0"))
         case _:
             return value
 

@@ -22,11 +22,12 @@ from engine.trace.bpftrace.conversion_code import (
     integer_of,
     wrapped,
 )
-from engine.trace.bpftrace.layouts import Part, part_named, part_value, size_of, value_of
+from engine.trace.bpftrace.layouts import StructurePart, part_named, value_at, value_of
 from engine.trace.bpftrace.maps import AVERAGED, SCALAR, ScriptMap
 from engine.trace.bpftrace.output import DIVIDED_BY_ZERO, MAP_FULL, OUT_OF_BOUNDS, Fault
 from engine.trace.bpftrace.source_lines import SourceLines, is_simple
 from engine.trace.bpftrace.state import ScriptState
+from engine.trace.bpftrace.type_rules import type_size
 from engine.trace.bpftrace.types import (
     VOID,
     Aggregate,
@@ -468,7 +469,7 @@ class ExpressionCode:
             outside = FaultTeller(self.state, OUT_OF_BOUNDS, node, 0)
             tell = self.lines.constant(outside, ("outside", node))
             start = f"({start} if 0 <= {index} < {of.count} else {tell}())"
-        return f"({start} + {index} * {size_of(of.element)})"
+        return f"({start} + {index} * {type_size(of.element)})"
 
     def _index(self, node: tree.Index) -> str:
         of = self.type_of(node.of)
@@ -486,7 +487,7 @@ class ExpressionCode:
         return f"{element}({', '.join(codes)})"
 
     def _load(self, node: tree.Expression, kind: Type) -> str:
-        size = size_of(kind)
+        size = type_size(kind)
         raw = self._memory(self.place_code(node), size)
         read = self.lines.constant(BytesReader(kind), ("reader", kind))
         return f"{read}({raw})"
@@ -519,7 +520,7 @@ class PartReader:
         offset: where the member begins in the bytes.
     """
 
-    def __init__(self, part: Part, offset: int) -> None:
+    def __init__(self, part: StructurePart, offset: int) -> None:
         """Take a member and where it begins."""
         self._part = part
         self.offset = offset
@@ -528,15 +529,7 @@ class PartReader:
     def __call__(self, data: bytes | None) -> Any:
         """The value of the member."""
         raw = (data or b"").ljust(self._least, b"\0")
-        moved = Part(
-            self._part.name,
-            self._part.type,
-            self.offset,
-            self._part.size,
-            self._part.bits,
-            self._part.shift,
-        )
-        return part_value(moved, raw)
+        return value_at(self._part, raw, self.offset)
 
 
 class BytesReader:
@@ -545,7 +538,7 @@ class BytesReader:
     def __init__(self, kind: Type) -> None:
         """Take the type of the value."""
         self._kind = kind
-        self._size = size_of(kind)
+        self._size = type_size(kind)
 
     def __call__(self, data: bytes | None) -> Any:
         """The value."""

@@ -22,6 +22,7 @@ from engine.trace.bpftrace.folding import (
     truth,
 )
 from engine.trace.bpftrace.member_types import MemberTypes
+from engine.trace.bpftrace.tokens import whole_number
 from engine.trace.bpftrace.tree import (
     AddressOf,
     Binary,
@@ -169,11 +170,11 @@ class ExpressionTypes:
                 f"Positional parameter ${number} is empty or not provided.", node
             )
             return self._constant(node, 0)
-        try:
-            value = int(word, 0)
-        except ValueError:
+        number_written = whole_number(word.removeprefix("-"))
+        if isinstance(number_written, str):
             return self._constant(node, word.encode("utf-8", "surrogateescape"))
-        if not -(1 << 63) <= value < 1 << 64:
+        value = -number_written if word.startswith("-") else number_written
+        if value < -(1 << 63):
             return self._constant(node, word.encode())
         return self._constant(node, value)
 
@@ -519,8 +520,6 @@ class ExpressionTypes:
             return left or right
         whole = promoted(left, right)
         if whole is None:
-            if choice.is_statement and self.findings.unused is node:
-                return None
             self.findings.error(
                 "Branches must return the same type or compatible types: have "
                 f"'{type_name(left)}' and '{type_name(right)}'",

@@ -8,7 +8,13 @@ import re
 from collections.abc import Callable
 from typing import Final, Literal, cast
 
-from engine.trace.bpftrace.operator_chains import MAX_HEIGHT, RANKS, Operand, OperatorChain, grown
+from engine.trace.bpftrace.operator_chains import (
+    MAX_HEIGHT,
+    RANKS,
+    ChainOperand,
+    OperatorChain,
+    grown,
+)
 from engine.trace.bpftrace.tokens import (
     END,
     MAP,
@@ -75,6 +81,14 @@ def is_builtin(name: str) -> bool:
     return _BUILTIN.fullmatch(name) is not None
 
 
+_HINTS: Final = {
+    "'": "strings stand between double quotes",
+    "#": "comments begin with //",
+    "`": "strings stand between double quotes",
+}
+"""Ways out for characters that other languages have."""
+
+
 class ExpressionReader:
     """Reads expressions.
 
@@ -120,12 +134,12 @@ class ExpressionReader:
 
     @property
     def depth(self) -> int:
-        """How many levels were entered."""
+        """The number of levels that were entered."""
         return self._depth
 
     @property
     def words(self) -> TokenStream:
-        """Where the script is read."""
+        """The place where the script is read."""
         return self._words
 
     def leave(self) -> None:
@@ -169,14 +183,14 @@ class ExpressionReader:
         words = self._words
         if words.kind != OPERATOR or words.word not in RANKS:
             return left
-        chain = OperatorChain(words, Operand(left, self.height, words.end))
+        chain = OperatorChain(words, ChainOperand(left, self.height, words.end))
         while words.kind == OPERATOR and words.word in RANKS:
             if words.word == "/" and words.follows("{"):
                 break  # a predicate ends here
             operator = words.word
             words.next()
             right = self._unary()
-            chain.add(operator, Operand(right, self.height, words.end))
+            chain.add(operator, ChainOperand(right, self.height, words.end))
         whole = chain.whole()
         self.height = whole.height
         return whole.node
@@ -310,6 +324,9 @@ class ExpressionReader:
             words.string()
         if words.begins("$"):
             raise words.failure("expected identifier after '$'")
+        for sign, hint in _HINTS.items():
+            if words.begins(sign):
+                raise words.failure("expected expression", hint=hint)
 
     def _parameter(self, start: int, digits: str) -> Expression:
         words = self._words
@@ -441,7 +458,7 @@ class ExpressionReader:
         return otherwise
 
     def condition(self) -> Expression:
-        """What stands behind `if`, `while` and `unroll`: in brackets, or one operand."""
+        """The condition of `if`, `while` and `unroll`: in brackets, or one operand."""
         words = self._words
         if words.taken("("):
             found = self.expression()

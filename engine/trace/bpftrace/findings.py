@@ -1,10 +1,10 @@
-"""What checking has found out about a script so far.
+"""Facts about a script that checking has found out so far.
 
 Types are found by going over the script until nothing changes: a map that is read in the first
 probe may get its type in the last one. Only then is it said what is wrong with uses of them.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from msgspec import Struct, field
@@ -32,8 +32,16 @@ MAX_ERRORS: Final = 20
 """Errors that are told; more would be a script that is something else."""
 
 
+_UNSTABLE: Final[Mapping[str, tuple[str, str]]] = {
+    "tseries": ("unstable_tseries", "tseries"),
+    "dw_ustack": ("unstable_dw_ustack", "dw_ustack (DWARF stack unwinding)"),
+    "typeinfo": ("unstable_typeinfo", "typeinfo"),
+}
+"""Features that bpftrace may change: the setting that allows one, and its name in errors."""
+
+
 class MapFacts(Struct, eq=False):
-    """What is known of a map so far.
+    """A map, as far as it is known.
 
     Attributes:
         name: without the sign.
@@ -85,7 +93,7 @@ class ProbeFacts(Struct, eq=False):
 
     @property
     def provider(self) -> str:
-        """What its places are: "uprobe"."""
+        """The kind of its places: "uprobe"."""
         return self.points[0].provider if self.points else ""
 
 
@@ -106,12 +114,13 @@ class Findings(Struct, eq=False):
         maps: by name.
         options: defaults of `getopt`, by name.
         descriptions: what `getopt` says of options.
+        uses: for each node that comes out of a macro the places where that is used, the
+            innermost first.
         probe: the one that is looked at.
         is_final: all types are known now; what is wrong with them is told.
         may_decide: nothing changes any more: what is asked of types can be told.
         changed: something was found in this round.
         depth: how many `sizeof` and the like are around, in which nothing runs.
-        unused: the expression of a statement, whose value nobody wants.
         inspected: maps and variables whose type is asked for by `sizeof` and the like.
     """
 
@@ -128,12 +137,12 @@ class Findings(Struct, eq=False):
     maps: dict[str, MapFacts] = field(default_factory=dict)
     options: dict[str, Constant] = field(default_factory=dict)
     descriptions: dict[str, str] = field(default_factory=dict)
+    uses: dict[Node, tuple[Span, ...]] = field(default_factory=dict)
     probe: ProbeFacts | None = None
     is_final: bool = False
     may_decide: bool = False
     changed: bool = False
     depth: int = 0
-    unused: Node | None = None
     inspected: list[MapFacts | ScratchVariable] = field(default_factory=list)
     said: set[tuple[str, Span]] = field(default_factory=set)
     errors: int = 0
@@ -143,7 +152,16 @@ class Findings(Struct, eq=False):
         if (text, at.span) not in self.said and self.errors < MAX_ERRORS:
             self.said.add((text, at.span))
             self.errors += 1
-            self.remarks.error(text, at.span, hint)
+            self.remarks.error(text, at.span, hint or self._use(at))
+
+    def _use(self, at: Node) -> str:
+        """The place where the macro is used that a node comes from, as a hint."""
+        spans = self.uses.get(at)
+        if spans is None:
+            return ""
+        script, span = self.remarks.script.file(spans[-1])
+        line, column = script.line_and_column(span.start)
+        return f"The macro is used at {script.name}:{line}:{column}."
 
     def warning(self, text: str, at: Node, hint: str = "") -> None:
         """Note something odd, once."""
@@ -151,12 +169,32 @@ class Findings(Struct, eq=False):
             self.said.add((text, at.span))
             self.remarks.warning(text, at.span, hint)
 
+    def unstable(self, name: str, at: Node) -> None:
+        """Remark upon a use of what bpftrace may change."""
+        feature = _UNSTABLE.get(name)
+        if feature is None:
+            return
+        setting, words = feature
+        meaning = dict(self.config.unstable)[setting]
+        if meaning == "warn":
+            self.warning(
+                f"Script is using an unstable feature: {words}. To prevent this warning you must "
+                f"explicitly enable it in the config e.g. {setting}=enable",
+                at,
+            )
+        elif meaning == "error":
+            self.error(
+                f"{words} feature is not enabled by default. To enable this unstable feature, set "
+                f"the config flag to enable. {setting}=enable",
+                at,
+            )
+
     def type_of(self, node: Node) -> Type | None:
         """The type of an expression that was looked at."""
         return self.types.get(node)
 
     def map(self, name: MapName) -> MapFacts:
-        """What is known of a map."""
+        """The facts about a map."""
         facts = self.maps.get(name.name)
         if facts is None:
             facts = self.maps[name.name] = MapFacts(name.name, name)

@@ -31,7 +31,7 @@ class KnownRecord(Struct):
 
 
 Constant = int | bool | bytes | tuple["Constant", ...] | KnownRecord
-"""What can be known before a script runs."""
+"""A value that can be known before a script runs."""
 
 
 class FoldingError(KprobeTuiError):

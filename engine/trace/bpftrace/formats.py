@@ -72,7 +72,7 @@ class Specification(Struct, frozen=True):
         return text[:first] + filling + text[first:] if self.left else filling + text
 
 
-class Format(Struct, frozen=True):
+class PrintFormat(Struct, frozen=True):
     """A format string.
 
     Attributes:
@@ -84,7 +84,7 @@ class Format(Struct, frozen=True):
     specifications: tuple[Specification, ...]
 
     @classmethod
-    def of(cls, text: bytes) -> "Format":
+    def of(cls, text: bytes) -> "PrintFormat":
         """Read a format string; what is no specification is text, `%%` is `%`."""
         fragments, specifications = [], []
         fragment, end = b"", 0
@@ -101,7 +101,7 @@ class Format(Struct, frozen=True):
         return cls(tuple(fragments), tuple(specifications))
 
     def error(self, types: Sequence[kinds.Type]) -> str | None:
-        """What is wrong with arguments of these types, in bpftrace's words; None if nothing is."""
+        """The fault of arguments of these types, in bpftrace's words; None if there is none."""
         given, wanted = len(types), len(self.specifications)
         if given != wanted:
             many = "not enough" if given < wanted else "too many"
@@ -132,8 +132,8 @@ class Format(Struct, frozen=True):
 
 
 def check_format(text: bytes, types: Sequence[kinds.Type]) -> str | None:
-    """What is wrong with a format string and arguments of these types; None if nothing is."""
-    return Format.of(text).error(types)
+    """The fault of a format string for arguments of these types; None if there is none."""
+    return PrintFormat.of(text).error(types)
 
 
 def _specification(match: re.Match[bytes]) -> Specification:

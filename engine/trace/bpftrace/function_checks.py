@@ -1,4 +1,4 @@
-"""What single functions want of their arguments, once all types are known.
+"""Checks of single functions, made once all types are known.
 
 Texts are those of bpftrace 0.26 (src/ast/passes/types/type_checker.cpp).
 """
@@ -7,9 +7,9 @@ import re
 import signal as signals
 from typing import Final
 
-from engine.trace.bpftrace.call_site import CallSite
 from engine.trace.bpftrace.folding import truth
 from engine.trace.bpftrace.formats import check_format
+from engine.trace.bpftrace.function_use import FunctionUse
 from engine.trace.bpftrace.tree import Name, StringLiteral
 from engine.trace.bpftrace.type_rules import (
     integer_of,
@@ -33,7 +33,7 @@ from engine.trace.bpftrace.types import (
 _SYMBOL: Final = re.compile(r"[a-zA-Z0-9./_-]+")
 
 
-def readable(site: CallSite) -> None:
+def readable(site: FunctionUse) -> None:
     """`str()` takes strings and addresses."""
     kind = site.kind(0)
     is_address = integer_of(kind) is not None or isinstance(kind, Text | Pointer | Array)
@@ -44,7 +44,7 @@ def readable(site: CallSite) -> None:
         )
 
 
-def bytes_there(site: CallSite) -> None:
+def bytes_there(site: FunctionUse) -> None:
     """`buf()` takes arrays, and addresses with a length."""
     kind = site.kind(0)
     if not (integer_of(kind) is not None or isinstance(kind, Text | Pointer | Array)):
@@ -59,13 +59,13 @@ def bytes_there(site: CallSite) -> None:
         site.error(f"{site.name}cannot use negative length ({length})")
 
 
-def address_of_code(site: CallSite) -> None:
+def address_of_code(site: FunctionUse) -> None:
     """`ksym()` and `usym()` take addresses."""
     if integer_of(site.kind(0)) is None and not isinstance(site.kind(0), Pointer):
         site.error(f"{site.name}() expects an integer or pointer argument")
 
 
-def internet_address(site: CallSite) -> None:
+def internet_address(site: FunctionUse) -> None:
     """`ntop()` takes a number, or 4 or 16 bytes."""
     if len(site.arguments) == 2 and integer_of(site.kind(0)) is None:
         site.error(f"{site.name}() only supports int arguments ({site.given(0)} provided)")
@@ -80,7 +80,7 @@ def internet_address(site: CallSite) -> None:
         site.error(f"{site.name}() expects an integer or array argument, got {kind_name(kind)}")
 
 
-def hardware_address(site: CallSite) -> None:
+def hardware_address(site: FunctionUse) -> None:
     """`macaddr()` takes at least 6 bytes, or where they are."""
     kind = site.kind(0)
     if isinstance(site.arguments[0], StringLiteral):
@@ -94,14 +94,14 @@ def hardware_address(site: CallSite) -> None:
         )
 
 
-def several_strings(site: CallSite) -> None:
+def several_strings(site: FunctionUse) -> None:
     """`join()` takes the address of an array of addresses."""
     kind = site.kind(0)
     if integer_of(kind) is None and not isinstance(kind, Pointer | Array):
         site.error(f"join() only supports int or pointer arguments ({kind_name(kind)} provided)")
 
 
-def in_either_space(site: CallSite) -> None:
+def in_either_space(site: FunctionUse) -> None:
     """`kptr()` and `uptr()` take addresses."""
     if integer_of(site.kind(0)) is None and not isinstance(site.kind(0), Pointer):
         site.error(
@@ -109,13 +109,13 @@ def in_either_space(site: CallSite) -> None:
         )
 
 
-def kernel_path(site: CallSite) -> None:
+def kernel_path(site: FunctionUse) -> None:
     """`path()` takes a `struct path`, or where one is."""
     if not isinstance(site.kind(0), Structure | Pointer):
         site.error(f"path() only supports pointer or C type argument ({site.given(0)} provided)")
 
 
-def moment(site: CallSite) -> None:
+def moment(site: FunctionUse) -> None:
     """`strftime()` takes a time of the machine that does not stand still while it sleeps."""
     number = site.number(1)
     if number is not None and number < 0:
@@ -125,13 +125,13 @@ def moment(site: CallSite) -> None:
         site.error("strftime() can not take a monotonic timestamp")
 
 
-def stack_depth(site: CallSite) -> None:
+def stack_depth(site: FunctionUse) -> None:
     """`len()` of something that is no map takes a stack."""
     if not isinstance(site.kind(0), Stack):
         site.error("call to len() expects a map, ustack, or kstack")
 
 
-def register_name(site: CallSite) -> None:
+def register_name(site: FunctionUse) -> None:
     """`reg()` takes a register of the guest."""
     name = site.text(0)
     known = site.findings.surroundings.registers
@@ -142,7 +142,7 @@ def register_name(site: CallSite) -> None:
         )
 
 
-def symbol_name(site: CallSite) -> None:
+def symbol_name(site: FunctionUse) -> None:
     """`kaddr()` and `uaddr()` take a symbol that is there."""
     name = site.text(0)
     if name is None:
@@ -160,14 +160,14 @@ def symbol_name(site: CallSite) -> None:
         site.error(f"{what}: {name}")
 
 
-def compared_length(site: CallSite) -> None:
+def compared_length(site: FunctionUse) -> None:
     """`strncmp()` takes a length that is known."""
     length = site.number(2)
     if length is None or length < 0:
         site.error("Builtin strncmp requires a non-negative literal")
 
 
-def string_like(site: CallSite) -> None:
+def string_like(site: FunctionUse) -> None:
     """`strlen()` and the like take strings, arrays of characters and addresses of them."""
     for index in range(len(site.arguments)):
         kind = site.kind(index)
@@ -183,7 +183,7 @@ def string_like(site: CallSite) -> None:
             site.error("string-like values must be either strings, arrays or pointers")
 
 
-def signal_number(site: CallSite) -> None:
+def signal_number(site: FunctionUse) -> None:
     """`signal()` takes a number from 1 to 64, or a name."""
     refused = site.findings.surroundings.provides("signal()")
     if refused is not None:
@@ -204,7 +204,7 @@ def signal_number(site: CallSite) -> None:
         )
 
 
-def formatted(site: CallSite) -> None:
+def formatted(site: FunctionUse) -> None:
     """`printf()` and the like: what is given fits the format."""
     value = site.known(0)
     kinds = [site.kind(index) for index in range(1, len(site.arguments))]
@@ -222,7 +222,7 @@ def formatted(site: CallSite) -> None:
         site.error(error)
 
 
-def failure(site: CallSite) -> None:
+def failure(site: FunctionUse) -> None:
     """`fail()` that is reached ends it all."""
     values = [site.known(index) for index in range(len(site.arguments))]
     if any(value is None for value in values):
@@ -243,7 +243,7 @@ def failure(site: CallSite) -> None:
     site.error(re.sub(r"%[-+ #0-9.hlLjzt]*[a-zA-Z%]", shown, text))
 
 
-def true_claim(site: CallSite) -> None:
+def true_claim(site: FunctionUse) -> None:
     """`static_assert()` of what is not true ends it all."""
     value = site.known(0)
     if value is None:
@@ -252,7 +252,7 @@ def true_claim(site: CallSite) -> None:
         site.error(site.text(1) or "static_assert failed")
 
 
-def printable(site: CallSite) -> None:
+def printable(site: FunctionUse) -> None:
     """`print()` of a value takes nothing but the value."""
     kind = site.kind(0)
     if kind is None and site.findings.errors:

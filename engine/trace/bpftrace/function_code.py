@@ -13,8 +13,7 @@ from engine.trace.bpftrace import tree
 from engine.trace.bpftrace.arithmetic import swapped_bytes
 from engine.trace.bpftrace.call_code import CallCode, Maker
 from engine.trace.bpftrace.conversion_code import integer_of
-from engine.trace.bpftrace.formats import Format
-from engine.trace.bpftrace.layouts import size_of
+from engine.trace.bpftrace.formats import PrintFormat
 from engine.trace.bpftrace.maps import SCALAR
 from engine.trace.bpftrace.output import ScriptPlace, TextKind
 from engine.trace.bpftrace.string_functions import (
@@ -30,6 +29,7 @@ from engine.trace.bpftrace.string_functions import (
     signal_text,
     string_length,
 )
+from engine.trace.bpftrace.type_rules import type_size
 from engine.trace.bpftrace.types import (
     VOID,
     Array,
@@ -69,7 +69,7 @@ def _formatted(calls: CallCode, node: tree.Call) -> str:
     assert isinstance(form, bytes)
     count = range(1, len(node.arguments))
     kinds = [calls.expressions.type_of(calls.argument(node, number)) for number in count]
-    render = Format.of(form).renderer(kinds, calls.expressions.state.names)
+    render = PrintFormat.of(form).renderer(kinds, calls.expressions.state.names)
     codes = calls.codes(node, 1)
     values = f"({', '.join(codes)}{',' if len(codes) == 1 else ''})"
     return f"{calls.lines.constant(render, ('format', node))}({values})"
@@ -87,7 +87,9 @@ def _text(kind: TextKind) -> Maker:
 def _message(severity: Literal["ERROR", "WARNING"]) -> Maker:
     def make(calls: CallCode, node: tree.Call) -> str:
         state = calls.expressions.state
-        places = calls.lines.constant([ScriptPlace(state.text, node.span)], ("places", node))
+        spans = (node.span, *calls.expressions.script.uses.get(node, ()))
+        found = [ScriptPlace(state.text, span) for span in spans]
+        places = calls.lines.constant(found, ("places", node))
         tell = calls.helper(state.output.message, "output.message")
         calls.lines.add(f"{tell}({severity!r}, {_formatted(calls, node)}, {places})")
         return _NOTHING
@@ -364,7 +366,7 @@ def _buffer(calls: CallCode, node: tree.Call) -> str:
     if isinstance(of, Text):
         return f"{calls.expressions.value(source)}.ljust({size}, b'\\0')[:{size}]"
     if isinstance(of, Array):
-        width = size_of(of.element)
+        width = type_size(of.element)
         pack = calls.helper(lambda values: packed(values, width), ("packed", width))
         return f"{pack}({calls.expressions.value(source)})[:{size}]"
     limit = calls.argument(node, 1) if len(node.arguments) > 1 else None

@@ -10,9 +10,10 @@ from typing import Final, Literal
 from msgspec.structs import asdict
 
 from engine.trace.bpftrace.c_types import Space
-from engine.trace.bpftrace.call_site import CallSite
 from engine.trace.bpftrace.folding import Constant, KnownRecord
 from engine.trace.bpftrace.folding import literal_type as known_type
+from engine.trace.bpftrace.function_use import FunctionUse
+from engine.trace.bpftrace.tokens import whole_number
 from engine.trace.bpftrace.tree import Name
 from engine.trace.bpftrace.type_rules import (
     integer_of,
@@ -50,7 +51,7 @@ FUNCTION_PROVIDERS: Final = ("kprobe", "kretprobe", "uprobe", "uretprobe", "fent
 """Providers whose places are functions."""
 
 
-def string_type(site: CallSite) -> Type | None:
+def string_type(site: FunctionUse) -> Type | None:
     """`str(address)`, `str(address, length)`."""
     most = site.findings.config.max_strlen
     length = site.number(1)
@@ -69,7 +70,7 @@ def string_type(site: CallSite) -> Type | None:
     return Text(most)
 
 
-def buffer_type(site: CallSite) -> Type | None:
+def buffer_type(site: FunctionUse) -> Type | None:
     """`buf(array)`, `buf(address, length)`."""
     most = max(site.findings.config.max_strlen - _BUFFER_HEAD, 1)
     kind = site.kind(0)
@@ -81,7 +82,7 @@ def buffer_type(site: CallSite) -> Type | None:
     return Buffer(most if size is None or size < 0 else min(size, most))
 
 
-def address_type(site: CallSite) -> Type | None:
+def address_type(site: FunctionUse) -> Type | None:
     """`pton("127.0.0.1")`."""
     text = site.text(0)
     if text is None:
@@ -98,7 +99,7 @@ def address_type(site: CallSite) -> Type | None:
     return Array(Integer(8, signed=False), size)
 
 
-def stack_type(site: CallSite) -> Type | None:
+def stack_type(site: FunctionUse) -> Type | None:
     """`kstack`, `ustack(perf, 3)`, `ustack(5)`."""
     kernel = site.name == "kstack"
     mode, limit = site.findings.config.stack_mode, 127
@@ -139,7 +140,7 @@ def stack_type(site: CallSite) -> Type | None:
     return Stack("kernel" if kernel else "user", mode, limit)
 
 
-def path_type(site: CallSite) -> Type | None:
+def path_type(site: FunctionUse) -> Type | None:
     """`path(struct path *)`, `path(pointer, size)`."""
     size = site.number(1)
     if len(site.arguments) == 2 and (size is None or size < 0):
@@ -147,17 +148,17 @@ def path_type(site: CallSite) -> Type | None:
     return Text(site.findings.config.max_strlen if size is None or size < 0 else size)
 
 
-def in_space(space: Space) -> Callable[[CallSite], Type | None]:
+def in_space(space: Space) -> Callable[[FunctionUse], Type | None]:
     """The rule of `kptr()` or `uptr()`: the same pointer, to memory of a known kind."""
 
-    def kind_there(site: CallSite) -> Type | None:
+    def kind_there(site: FunctionUse) -> Type | None:
         kind = site.kind(0)
         return Pointer(kind.target, space) if isinstance(kind, Pointer) else kind
 
     return kind_there
 
 
-def swapped_type(site: CallSite) -> Type | None:
+def swapped_type(site: FunctionUse) -> Type | None:
     """`bswap(number)`."""
     kind = site.kind(0)
     if kind is None:
@@ -169,7 +170,7 @@ def swapped_type(site: CallSite) -> Type | None:
     return Integer(number.bits, signed=False)
 
 
-def clock_type(site: CallSite) -> Type | None:
+def clock_type(site: FunctionUse) -> Type | None:
     """`nsecs`, `nsecs(boot)`."""
     if site.arguments:
         word = site.arguments[0]
@@ -184,7 +185,7 @@ def clock_type(site: CallSite) -> Type | None:
     return UINT64
 
 
-def identity_type(site: CallSite) -> Type | None:
+def identity_type(site: FunctionUse) -> Type | None:
     """`pid`, `tid(init)`."""
     if site.arguments:
         word = site.arguments[0]
@@ -197,7 +198,7 @@ def identity_type(site: CallSite) -> Type | None:
     return Integer(32, signed=False)
 
 
-def place_type(site: CallSite) -> Type | None:
+def place_type(site: FunctionUse) -> Type | None:
     """`probe`, which is known before the run if there is one place."""
     texts = [point.text.encode() for point in site.probe.points]
     if len(texts) == 1 and b"*" not in texts[0]:
@@ -205,7 +206,7 @@ def place_type(site: CallSite) -> Type | None:
     return Text(1 + max(map(len, texts), default=0))
 
 
-def provider_type(site: CallSite) -> Type | None:
+def provider_type(site: FunctionUse) -> Type | None:
     """`probetype`."""
     provider = site.probe.provider
     name = "special" if provider in ("begin", "end", "self") else provider
@@ -213,7 +214,7 @@ def provider_type(site: CallSite) -> Type | None:
     return Text(len(name) + 1)
 
 
-def place_symbol_type(site: CallSite) -> Type | None:
+def place_symbol_type(site: FunctionUse) -> Type | None:
     """`func`."""
     provider = site.probe.provider
     if provider not in FUNCTION_PROVIDERS:
@@ -221,7 +222,7 @@ def place_symbol_type(site: CallSite) -> Type | None:
     return Symbol("user" if provider.startswith("u") else "kernel")
 
 
-def result_type(site: CallSite) -> Type | None:
+def result_type(site: FunctionUse) -> Type | None:
     """`retval`."""
     provider = site.probe.provider
     if provider not in ("kretprobe", "uretprobe", "fentry", "fexit"):
@@ -238,7 +239,7 @@ def result_type(site: CallSite) -> Type | None:
     return UINT64
 
 
-def argument_type(site: CallSite) -> Type | None:
+def argument_type(site: FunctionUse) -> Type | None:
     """`arg0`, `arg1`, ..."""
     provider = site.probe.provider
     index = int(site.name.removeprefix("arg"))
@@ -255,16 +256,16 @@ def argument_type(site: CallSite) -> Type | None:
     return UINT64
 
 
-def task_type(site: CallSite) -> Type | None:
+def task_type(site: FunctionUse) -> Type | None:
     """`curtask`."""
     data = site.findings.lookup.named("struct task_struct", "kernel")
     return UINT64 if data is None else Pointer(data, "kernel")
 
 
-def truth_of_kind(name: str) -> Callable[[CallSite], Type | None]:
+def truth_of_kind(name: str) -> Callable[[FunctionUse], Type | None]:
     """The rule of `is_str()` and the like: known as soon as the argument's type is."""
 
-    def known_truth(site: CallSite) -> Type | None:
+    def known_truth(site: FunctionUse) -> Type | None:
         kind = site.kind(0)
         if kind is None:
             return None
@@ -277,13 +278,13 @@ def truth_of_kind(name: str) -> Callable[[CallSite], Type | None]:
     return known_truth
 
 
-def is_literal_type(site: CallSite) -> Type | None:
+def is_literal_type(site: FunctionUse) -> Type | None:
     """`is_literal()`."""
     site.findings.constants[site.node] = site.known(0) is not None
     return BOOL
 
 
-def option_type(site: CallSite) -> Type | None:
+def option_type(site: FunctionUse) -> Type | None:
     """`getopt(name, default, description)`: what the command line says, else the default."""
     name = site.text(0)
     if name is None:
@@ -326,7 +327,7 @@ def option_type(site: CallSite) -> Type | None:
     return INT64 if isinstance(wanted, int) and wanted < 0 else UINT64
 
 
-def _option(site: CallSite, name: str, default: Constant) -> Constant:
+def _option(site: FunctionUse, name: str, default: Constant) -> Constant:
     for word in site.findings.parameters:
         option, equals, text = word.removeprefix("--").partition("=")
         if not word.startswith("--") or option != name:
@@ -342,25 +343,21 @@ def _option(site: CallSite, name: str, default: Constant) -> Constant:
                 return text.encode("utf-8", "surrogateescape")
             site.error(f"{name}: expects a string")
         else:
-            try:
-                value = int(text, 0)
-            except ValueError:
+            value = whole_number(text.removeprefix("-"))
+            if isinstance(value, str):
                 site.error(f"{name}: expects an integer, got '{text}'")
                 return default
-            if not -(1 << 63) <= value < 1 << 64:
-                site.error(f"{name}: value is out of range: {text}")
-            else:
-                return value
+            return -value if text.startswith("-") else value
     return default
 
 
-def longest_type(site: CallSite) -> Type | None:
+def longest_type(site: FunctionUse) -> Type | None:
     """`default_str_length`: what `str()` reads at most."""
     site.findings.constants[site.node] = site.findings.config.max_strlen
     return UINT64
 
 
-def settings_type(site: CallSite) -> Type | None:
+def settings_type(site: FunctionUse) -> Type | None:
     """`config`: a record of the settings."""
     fields: dict[str, Constant] = {}
     for name, value in asdict(site.findings.config).items():

@@ -12,7 +12,7 @@ from msgspec import Struct
 from engine.trace.bpftrace import aggregate_rules as aggregates
 from engine.trace.bpftrace import function_checks as checks
 from engine.trace.bpftrace import function_types as kinds
-from engine.trace.bpftrace.call_site import CallSite
+from engine.trace.bpftrace.function_use import FunctionUse
 from engine.trace.bpftrace.type_rules import integer_of, kind_name
 from engine.trace.bpftrace.types import (
     BOOL,
@@ -28,9 +28,9 @@ from engine.trace.bpftrace.types import (
 )
 
 Wanted = Literal["any", "int", "int literal", "string", "string literal", "word"]
-"""What an argument has to be; a word is a name that is no value: `kstack(perf)`."""
+"""The kind of an argument; a word is a name that is no value: `kstack(perf)`."""
 
-TypeRule = Type | Callable[[CallSite], Type | None]
+TypeRule = Type | Callable[[FunctionUse], Type | None]
 
 _UINT32: Final = Integer(32, signed=False)
 _INT32: Final = Integer(32, signed=True)
@@ -66,16 +66,16 @@ class Function(Struct, frozen=True):
     least: int = 0
     most: int = 0
     wants: tuple[Wanted, ...] = ()
-    check: Callable[[CallSite], None] | None = None
+    check: Callable[[FunctionUse], None] | None = None
     bare: bool = False
     providers: tuple[str, ...] = ()
     refused: str = ""
 
     def wanted(self, index: int) -> Wanted:
-        """What an argument has to be."""
+        """The kind that an argument has to be of."""
         return self.wants[index] if index < len(self.wants) else "any"
 
-    def accepts_count(self, site: CallSite) -> bool:
+    def accepts_count(self, site: FunctionUse) -> bool:
         """The number of arguments is right; else an error was noted."""
         given = len(site.arguments)
         if self.least <= given <= self.most:
@@ -94,7 +94,7 @@ class Function(Struct, frozen=True):
         site.error(f"{text} ({given} provided)")
         return False
 
-    def accepts_kinds(self, site: CallSite) -> bool:
+    def accepts_kinds(self, site: FunctionUse) -> bool:
         """The types of the arguments are right; else an error was noted."""
         for index in range(len(site.arguments)):
             wanted = self.wanted(index)
@@ -117,7 +117,7 @@ class Function(Struct, frozen=True):
         return True
 
 
-def _is_literal(site: CallSite, index: int, kind: str) -> bool:
+def _is_literal(site: FunctionUse, index: int, kind: str) -> bool:
     return (site.text(index) if kind == "string" else site.number(index)) is not None
 
 
@@ -125,7 +125,7 @@ def _value(name: str, gives: TypeRule, *, providers: tuple[str, ...] = ()) -> Fu
     return Function(name, gives, bare=True, providers=providers)
 
 
-def _printing(name: str, check: Callable[[CallSite], None] = checks.formatted) -> Function:
+def _printing(name: str, check: Callable[[FunctionUse], None] = checks.formatted) -> Function:
     return Function(name, VOID, 1, _MANY, ("string literal",), check)
 
 
@@ -145,7 +145,7 @@ def _aggregate(name: str, gives: TypeRule, least: int, most: int) -> Function:
     return Function(name, gives, least, most)
 
 
-def _task_name(site: CallSite) -> None:
+def _task_name(site: FunctionUse) -> None:
     if site.arguments and integer_of(site.kind(0)) is None:
         site.error("Only integer supported for comm()'s pid")
 

@@ -40,13 +40,6 @@ def hist_bucket(value: int, bits: int = 0) -> int:
     return (power + 1 << bits) + (value >> power & (1 << bits) - 1) + 1
 
 
-def hist_bucket_text(name: str, bits: int = 0) -> str:
-    """The same as a Python expression for generated code; `name` is that of a variable."""
-    if bits:
-        return f"hist_bucket({name}, {bits})"
-    return f"({name}.bit_length() + 1 if 0 <= {name} < {1 << 63:#x} else 0)"
-
-
 def linear_bucket(value: int, least: int, most: int, step: int) -> int:
     """The number of the bucket of a value in a linear histogram.
 
@@ -58,7 +51,7 @@ def linear_bucket(value: int, least: int, most: int, step: int) -> int:
     return 1 + (min(value, most) - least) // step
 
 
-class Bound(Struct, frozen=True):
+class BucketBound(Struct, frozen=True):
     """The end of a bucket.
 
     Attributes:
@@ -81,11 +74,11 @@ class Histogram(Struct, frozen=True):
         counts: values in each.
     """
 
-    lower: Bound | None = None
-    bounds: tuple[Bound, ...] = ()
+    lower: BucketBound | None = None
+    bounds: tuple[BucketBound, ...] = ()
     counts: tuple[int, ...] = ()
 
-    def intervals(self) -> "list[tuple[Bound | None, Bound | None, int]]":
+    def intervals(self) -> "list[tuple[BucketBound | None, BucketBound | None, int]]":
         """Each bucket: where it begins, where it ends, its count."""
         starts = (self.lower, *self.bounds)
         return [
@@ -94,7 +87,7 @@ class Histogram(Struct, frozen=True):
         ]
 
     def text(self) -> bytes:
-        """It as text: a line for each bucket."""
+        """A line of text for each bucket."""
         most = max(self.counts, default=0)
         return b"".join(
             b"%-16b%8d |%-52b|\n"
@@ -144,29 +137,29 @@ def linear_histogram(buckets: Mapping[int, int], least: int, most: int, step: in
     )
 
 
-def _power_bound(bucket: int, bits: int) -> Bound:
+def _power_bound(bucket: int, bits: int) -> BucketBound:
     """The end of a bucket, which is the start of the next one."""
     if bucket <= 2 << bits:
-        return Bound(bucket, str(bucket))
+        return BucketBound(bucket, str(bucket))
     parts = 1 << bits
     power = (bucket >> bits) - 1
     mantissa = parts + (bucket & parts - 1)
     decade = power // 10
     text = f"{mantissa << power - 10 * decade}{_SUFFIXES[decade]}"
-    return Bound(mantissa << power, text, is_number=False)
+    return BucketBound(mantissa << power, text, is_number=False)
 
 
-def _linear_bound(number: int, step: int) -> Bound:
+def _linear_bound(number: int, step: int) -> BucketBound:
     if step % _KILO:
-        return Bound(number, str(number))
+        return BucketBound(number, str(number))
     if number and not number % _MEGA:
-        return Bound(number, f"{number // _MEGA}M", is_number=False)
+        return BucketBound(number, f"{number // _MEGA}M", is_number=False)
     if number and not number % _KILO:
-        return Bound(number, f"{number // _KILO}K", is_number=False)
-    return Bound(number, str(number), is_number=False)
+        return BucketBound(number, f"{number // _KILO}K", is_number=False)
+    return BucketBound(number, str(number), is_number=False)
 
 
-def _interval(start: Bound | None, end: Bound | None) -> str:
+def _interval(start: BucketBound | None, end: BucketBound | None) -> str:
     if start is None:
         return f"(..., {end.text if end else '...'})"
     if end is None:
@@ -177,7 +170,7 @@ def _interval(start: Bound | None, end: Bound | None) -> str:
 
 
 def _bar_width(count: int, most: int) -> int:
-    """How many marks stand for a count; in numbers of single precision, as bpftrace has them."""
+    """The marks that stand for a count; in numbers of single precision, as bpftrace has them."""
     if not most:
         return 0
     return int(_single(_single(_single(count) / _single(most)) * _BAR))

@@ -36,13 +36,13 @@ def with_imports(script: ScriptText, folder: Path) -> ScriptText:
     Raises:
         ScriptError: a file cannot be read, or is none that can be imported.
     """
-    files = _Files(script)
+    files = ImportedFiles(script)
     if "import" in script.text:
         files.take(Span(0, len(script.text)), folder)
     return files.script
 
 
-class _Files:
+class ImportedFiles:
     """The files that were found so far.
 
     Attributes:

@@ -1,4 +1,4 @@
-"""What a script prints, as JSON: one object a line (JsonOutput in bpftrace's src/output/json.cpp).
+"""Output of scripts as JSON: one object a line (JsonOutput in bpftrace's src/output/json.cpp).
 
 Numbers that a floating-point number cannot hold are strings; what is shown by name is its number
 (pointers, enumerations) or a string (symbols, users). A string that is no UTF-8 keeps its bytes as

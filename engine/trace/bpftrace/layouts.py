@@ -12,6 +12,7 @@ from msgspec import Struct
 from engine.image.datatypes import MAX_DEPTH, DataType, Member, TypeKind
 from engine.trace.bpftrace import types as kinds
 from engine.trace.bpftrace.c_types import Space, value_type
+from engine.trace.bpftrace.type_rules import type_size
 
 T = TypeVar("T")
 
@@ -19,7 +20,7 @@ MOST_PARTS: Final = 4096
 """Parts of a structure, or elements of an array, that are read and shown."""
 
 
-class Part(Struct, frozen=True):
+class StructurePart(Struct, frozen=True):
     """A member of a structure as scripts see it.
 
     Attributes:
@@ -39,37 +40,8 @@ class Part(Struct, frozen=True):
     shift: int = 0
 
 
-def size_of(kind: kinds.Type) -> int:
-    """Bytes that a value of a type takes in memory, or in the key or value of a map."""
-    match kind:
-        case kinds.Integer():
-            return kind.bits // 8
-        case kinds.Boolean():
-            return 1
-        case kinds.Enumeration():
-            return kind.integer.bits // 8
-        case kinds.Text() | kinds.Structure():
-            return kind.size
-        case kinds.Buffer():
-            return kind.size + 4  # its length is before it
-        case kinds.Array():
-            return kind.count * size_of(kind.element)
-        case kinds.Tuple():
-            return sum(map(size_of, kind.elements))
-        case kinds.Record():
-            return sum(size_of(element) for _, element in kind.fields)
-        case kinds.Stack():
-            return 16 + 8 * kind.limit
-        case kinds.Void():
-            return 0
-        case kinds.Shown() | kinds.Symbol():
-            return 24
-        case _:
-            return 8
-
-
 class PartBudget(Struct):
-    """How many parts of structures in structures are still shown.
+    """The number of parts of structures in structures that are still shown.
 
     Damaged debug information may say that a structure contains itself, any number of times.
 
@@ -81,7 +53,7 @@ class PartBudget(Struct):
     left: int = MOST_PARTS
     depth: int = 0
 
-    def parts(self, structure: kinds.Structure) -> tuple[Part, ...] | None:
+    def parts(self, structure: kinds.Structure) -> tuple[StructurePart, ...] | None:
         """The members of a structure; None if there are too many, or too many around it."""
         if self.depth > MAX_DEPTH or self.left <= 0:
             return None
@@ -89,7 +61,9 @@ class PartBudget(Struct):
         self.left -= len(found) + 1
         return found
 
-    def shown(self, parts: Iterable[Part], show: Callable[[kinds.Type], T]) -> list[tuple[str, T]]:
+    def shown(
+        self, parts: Iterable[StructurePart], show: Callable[[kinds.Type], T]
+    ) -> list[tuple[str, T]]:
         """The names of members and what shows them, which may be structures themselves."""
         self.depth += 1
         found = [(part.name, show(part.type)) for part in parts]
@@ -97,9 +71,9 @@ class PartBudget(Struct):
         return found
 
 
-def parts_of(structure: kinds.Structure, space: Space = "none") -> tuple[Part, ...]:
+def parts_of(structure: kinds.Structure, space: Space = "none") -> tuple[StructurePart, ...]:
     """The members of a structure or union, those of anonymous ones in it among them."""
-    found: list[Part] = []
+    found: list[StructurePart] = []
     waiting: list[Iterator[tuple[Member, int]]] = [_members(structure.layout, 0)]
     for _ in range(MOST_PARTS):
         while waiting:
@@ -120,28 +94,34 @@ def _members(layout: DataType, at: int) -> Iterator[tuple[Member, int]]:
     return ((member, at) for member in layout.members)
 
 
-def _part(member: Member, space: Space, at: int) -> Part:
+def _part(member: Member, space: Space, at: int) -> StructurePart:
     kind = value_type(member.type, space) or kinds.VOID
     name = member.name or ""
     if not member.bit_size:
         size = member.type.size  # of a pointer, 4 bytes on small machines
-        return Part(name, kind, at + member.offset, size_of(kind) if size is None else size)
+        return StructurePart(
+            name, kind, at + member.offset, type_size(kind) if size is None else size
+        )
     first = member.bit_offset // 8
     behind = (member.bit_offset + member.bit_size + 7) // 8
-    return Part(name, kind, at + first, behind - first, member.bit_size, member.bit_offset % 8)
+    return StructurePart(
+        name, kind, at + first, behind - first, member.bit_size, member.bit_offset % 8
+    )
 
 
-def part_named(structure: kinds.Structure, name: str, space: Space = "none") -> Part | None:
+def part_named(
+    structure: kinds.Structure, name: str, space: Space = "none"
+) -> StructurePart | None:
     """A member by its name; None if there is none."""
     return next((part for part in parts_of(structure, space) if part.name == name), None)
 
 
-def part_value(part: Part, data: bytes, little: bool = True) -> Any:
+def part_value(part: StructurePart, data: bytes, little: bool = True) -> Any:
     """The value of a member, from the bytes of its structure."""
     return value_at(part, data, part.offset, little)
 
 
-def value_at(part: Part, data: bytes, offset: int, little: bool = True) -> Any:
+def value_at(part: StructurePart, data: bytes, offset: int, little: bool = True) -> Any:
     """The value of a member, from bytes where it is at some other offset."""
     raw = data[offset : offset + part.size]
     if not part.bits:
@@ -189,6 +169,6 @@ def value_of(kind: kinds.Type, data: bytes, little: bool = True) -> Any:
 
 
 def _element_size(kind: kinds.Array, size: int) -> int:
-    whole = size_of(kind.element)
+    whole = type_size(kind.element)
     is_short = isinstance(kind.element, kinds.Pointer) and size == kind.count * whole // 2
     return whole // 2 if is_short else whole

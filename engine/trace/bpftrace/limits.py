@@ -1,18 +1,18 @@
-"""How much of the host's memory a script may take, whoever wrote it.
+"""Limits of the host's memory that a script may take, whoever wrote it.
 
 bpftrace leaves this to the kernel, which refuses maps that are too large when they are made. Here
 a script is refused before it runs, with a text that says what to make smaller.
 """
 
-from collections.abc import Iterable
+from collections.abc import Mapping
 from typing import Final
 
 from engine.trace.bpftrace import types as kinds
-from engine.trace.bpftrace.layouts import size_of
-from engine.trace.bpftrace.maps import ScriptMap
-from engine.trace.bpftrace.type_rules import type_name
+from engine.trace.bpftrace.checked import CheckedMap
+from engine.trace.bpftrace.maps import BUCKETED
+from engine.trace.bpftrace.type_rules import type_name, type_size
 
-MOST_VALUE: Final = 1 << 20
+MOST_VALUE: Final = 1 << 24
 """Bytes of one value: a string, a structure, a tuple, a key of a map."""
 MOST_MAPS: Final = 1024
 MOST_MEMORY: Final = 4 << 30
@@ -22,28 +22,33 @@ _OVERHEAD: Final = 200  # of an entry: the dict's slot, a number, a tuple or the
 
 def value_error(kind: kinds.Type) -> str | None:
     """Why values of a type are refused; None if they are not."""
-    size = size_of(kind)
+    size = type_size(kind)
     if size <= MOST_VALUE:
         return None
-    return f"Value of type {type_name(kind)} is too large: {size} bytes of {MOST_VALUE} at most"
+    return f"A value of type {type_name(kind)} is too large: {size} bytes of {MOST_VALUE} at most"
 
 
-def maps_error(maps: Iterable[ScriptMap]) -> str | None:
-    """Why maps are refused: there are too many, or too large ones; None if they are not."""
-    taken = {each.title: _memory(each) for each in maps}
+def maps_error(maps: Mapping[str, CheckedMap]) -> tuple[str, str] | None:
+    """Why maps are refused, and which of them above all; None if they are not."""
+    if not maps:
+        return None
+    taken = {name: _memory(each) for name, each in maps.items()}
+    largest = max(taken, key=lambda name: taken[name])
     if len(taken) > MOST_MAPS:
-        return f"Too many maps: {len(taken)} of {MOST_MAPS} at most"
+        return f"Too many maps: {len(taken)} of {MOST_MAPS} at most", largest
     total = sum(taken.values())
     if total <= MOST_MEMORY:
         return None
-    largest = max(taken, key=lambda title: taken[title])
-    return (
-        f"Maps can take {total >> 20} MiB of {MOST_MEMORY >> 20} MiB at most, {largest} the "
-        f"largest part of it: make max_map_keys or its declared size smaller"
+    text = (
+        f"Maps can take {total >> 20} MiB of {MOST_MEMORY >> 20} MiB at most; @{largest} takes "
+        f"most of it: make max_map_keys, its declared size or its values smaller"
     )
+    return text, largest
 
 
-def _memory(of: ScriptMap) -> int:
-    key = size_of(of.key) if of.key is not None else 0
-    entries = of.most if of.key is not None or of.is_bucketed else 1
-    return entries * (key + size_of(of.value) + _OVERHEAD)
+def _memory(of: CheckedMap) -> int:
+    gathers = isinstance(of.value, kinds.Aggregate) and of.value.kind in BUCKETED
+    entries = 1 if of.is_scalar and not gathers else of.entries
+    return entries * (
+        (0 if of.key is None else type_size(of.key)) + type_size(of.value) + _OVERHEAD
+    )

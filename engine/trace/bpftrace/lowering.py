@@ -12,6 +12,7 @@ from engine.trace.bpftrace.folding import KnownRecord, literal_type
 from engine.trace.bpftrace.functions import function
 from engine.trace.bpftrace.member_types import is_arguments
 from engine.trace.bpftrace.statement_types import aggregate_call, ends
+from engine.trace.bpftrace.text import Span
 from engine.trace.bpftrace.tree import (
     Assignment,
     Block,
@@ -47,7 +48,7 @@ class Lowering:
         findings: all that is known of it.
     """
 
-    __slots__ = ("_findings", "_probe", "constants", "conversions", "types", "variables")
+    __slots__ = ("_findings", "_probe", "constants", "conversions", "types", "uses", "variables")
 
     def __init__(self, findings: Findings) -> None:
         self._findings = findings
@@ -56,6 +57,7 @@ class Lowering:
         self.conversions: dict[Node, Type] = {}
         self.constants: dict[Node, int | bytes | bool] = {}
         self.variables: dict[Scratch, str] = {}
+        self.uses: dict[Node, tuple[Span, ...]] = {}
 
     def action(self, probe: ProbeFacts) -> tuple[Expression | None, Block]:
         """The predicate and the body of a probe."""
@@ -83,6 +85,9 @@ class Lowering:
         value = findings.constants.get(old)
         if isinstance(value, int | bytes):
             self.constants[new] = value
+        uses = findings.uses.get(old)
+        if uses is not None and isinstance(new, Call):
+            self.uses[new] = uses
         return new
 
     def _literal(self, node: Node, value: int | bytes) -> Node:

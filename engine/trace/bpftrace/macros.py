@@ -57,9 +57,11 @@ class MacroTable:
 
     Attributes:
         nodes: of all trees that were made so far.
+        uses: for each node that comes out of a macro the places where that is used, the
+            innermost first.
     """
 
-    __slots__ = ("_macros", "is_native", "nodes", "remarks")
+    __slots__ = ("_macros", "is_native", "nodes", "remarks", "uses")
 
     def __init__(
         self, macros: Sequence[Macro], remarks: Remarks, is_native: Callable[[str], bool]
@@ -67,6 +69,7 @@ class MacroTable:
         self.remarks, self.is_native = remarks, is_native
         self._macros: dict[str, list[Macro]] = {}
         self.nodes = 0
+        self.uses: dict[Node, tuple[Span, ...]] = {}
         for macro in macros:
             self._add(macro)
 
@@ -142,7 +145,7 @@ def _written(parameter: Node) -> str:
 
 
 def _wrong_argument(macro: Macro, arguments: Sequence[_Argument]) -> str:
-    """What is wrong with the first argument that a macro does not take."""
+    """The fault of the first argument that a macro does not take."""
     for parameter, argument in zip(macro.parameters, arguments, strict=True):
         if not _takes(parameter, argument):
             wanted = "map" if isinstance(parameter, MapName) else "variable"
@@ -161,13 +164,13 @@ def _takes(parameter: Node, argument: Node) -> bool:
 
 
 def _distance(macro: Macro, arguments: Sequence[Node]) -> int:
-    """How far arguments are from what a macro takes; 0 if they fit."""
+    """The distance of arguments from those that a macro takes; 0 if they fit."""
     missing = abs(len(macro.parameters) - len(arguments))
     pairs = zip(macro.parameters, arguments, strict=False)
     return 1024 * missing + sum([not _takes(each, given) for each, given in pairs])
 
 
-class Expansion:
+class MacroExpansion:
     """A copy of a tree, with macros put in.
 
     Args:
@@ -175,9 +178,10 @@ class Expansion:
         chain: the macros that this is in, the outermost first.
         bound: what the innermost one's parameters stand for, by what is written.
         depth: levels of the tree above.
+        uses: the places where the macros are used, the innermost first.
     """
 
-    __slots__ = ("_bound", "_chain", "_depth", "_own", "_table")
+    __slots__ = ("_bound", "_chain", "_depth", "_own", "_table", "_uses")
 
     def __init__(
         self,
@@ -185,10 +189,12 @@ class Expansion:
         chain: tuple[Macro, ...] = (),
         bound: Mapping[str, _Argument] | None = None,
         depth: int = 0,
+        uses: tuple[Span, ...] = (),
     ) -> None:
         self._table, self._chain, self._depth = table, chain, depth
         self._bound: Mapping[str, _Argument] = bound or {}
         self._own: set[str] = set()
+        self._uses = uses
 
     def block(self, block: Block) -> Block:
         """A copy of a block.
@@ -217,6 +223,8 @@ class Expansion:
         special = _SPECIAL.get(type(node))
         copy = self._parts(node) if special is None else special(self, node)
         self._depth -= 1
+        if self._uses:
+            self._table.uses[copy] = self._uses
         return copy
 
     def _parts(self, node: Node) -> Node:
@@ -290,7 +298,7 @@ class Expansion:
         bound = self._bound.get(name)
         if bound is not None:
             # Arguments were copied where the macro is used; each use of one is a copy more.
-            plain = Expansion(_Finished(self._table), depth=self._depth)
+            plain = MacroExpansion(_Finished(self._table), depth=self._depth)
             return plain._copy(bound)
         macro = self._table.find(name, (), node.span)
         if macro is not None:
@@ -319,7 +327,8 @@ class Expansion:
                 # The macro shall read it, not write it.
                 argument = Block(argument.span, (), argument)
             bound[_written(parameter)] = argument
-        inner = Expansion(self._table, (*self._chain, macro), bound, self._depth)
+        uses = (span, *self._uses)
+        inner = MacroExpansion(self._table, (*self._chain, macro), bound, self._depth, uses)
         return inner._copy(macro.body)
 
     # -- types ---------------------------------------------------------------------------------
@@ -397,7 +406,7 @@ _OF_TASKS: Final = {
 
 
 def _in_other_words(call: Call) -> Expression | None:
-    """What a call stands for that could be written with less than a function; None if nothing."""
+    """The expression that a call stands for if it needs no function; None if it does."""
     span, arguments = call.span, call.arguments
     members = _OF_TASKS.get(call.name)
     if members is not None and len(arguments) == 1 and not isinstance(arguments[0], TypeName):
@@ -435,19 +444,19 @@ class _Finished(MacroTable):
         self._whole.count(span)
 
 
-_SPECIAL: Final[Mapping[type[Node], Callable[[Expansion, Node], Node]]] = {
-    Scratch: Expansion._variable,
-    MapName: Expansion._map,
-    Declaration: Expansion._declaration,
-    Assignment: Expansion._assignment,
-    Name: Expansion._name,
-    Call: Expansion._call,
-    TypeName: Expansion._type_name,
-    SizeOf: Expansion._of_type,
-    TypeOf: Expansion._of_type,
-    OffsetOf: Expansion._of_type,
-    TypeInfo: Expansion._of_type,
-    Cast: Expansion._of_type,
+_SPECIAL: Final[Mapping[type[Node], Callable[[MacroExpansion, Node], Node]]] = {
+    Scratch: MacroExpansion._variable,
+    MapName: MacroExpansion._map,
+    Declaration: MacroExpansion._declaration,
+    Assignment: MacroExpansion._assignment,
+    Name: MacroExpansion._name,
+    Call: MacroExpansion._call,
+    TypeName: MacroExpansion._type_name,
+    SizeOf: MacroExpansion._of_type,
+    TypeOf: MacroExpansion._of_type,
+    OffsetOf: MacroExpansion._of_type,
+    TypeInfo: MacroExpansion._of_type,
+    Cast: MacroExpansion._of_type,
 }
 
 

@@ -23,7 +23,7 @@ A full map loses what is new and counts it (`lost`); one of an "lru" kind drops 
 longest ago, and has to be read and written by methods (`is_plain` is False then).
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import Any, Final
 
 from engine.trace.bpftrace import types as kinds
@@ -75,7 +75,7 @@ class ScriptMap:
 
     @property
     def title(self) -> str:
-        """Its name as scripts and output have it: `@x`."""
+        """The name as scripts and output have it: `@x`."""
         return f"@{self.name}"
 
     @property
@@ -85,7 +85,7 @@ class ScriptMap:
 
     @property
     def aggregate(self) -> kinds.Aggregate | None:
-        """What its values gather; None where they are plain values."""
+        """The aggregate that its values are; None where they are plain values."""
         return self.value if isinstance(self.value, kinds.Aggregate) else None
 
     @property
@@ -114,8 +114,6 @@ class ScriptMap:
             return False
         entries[key] = value
         return True
-
-    set = add
 
     def get(self, key: Any) -> Any:
         """The value of an entry, zeros where there is none; of an aggregate its number."""
@@ -167,48 +165,48 @@ class ScriptMap:
 
     # -- aggregates -----------------------------------------------------------------------------
 
-    def count(self, key: Any) -> None:
+    # These give False where there was no room for a new entry, as `add`.
+
+    def count(self, key: Any) -> bool:
         """Count one more."""
-        self.sum(key, 1)
+        return self.sum(key, 1)
 
-    def sum(self, key: Any, value: int) -> None:
+    def sum(self, key: Any, value: int) -> bool:
         """Add to a sum."""
-        self.add(key, self.entries.get(key, 0) + value)
+        return self.add(key, self.entries.get(key, 0) + value)
 
-    def minimum(self, key: Any, value: int) -> None:
+    def minimum(self, key: Any, value: int) -> bool:
         """Keep the smallest value."""
         old = self.entries.get(key)
-        if old is None or value < old:
-            self.add(key, value)
+        return (old is not None and value >= old) or self.add(key, value)
 
-    def maximum(self, key: Any, value: int) -> None:
+    def maximum(self, key: Any, value: int) -> bool:
         """Keep the greatest value."""
         old = self.entries.get(key)
-        if old is None or value > old:
-            self.add(key, value)
+        return (old is not None and value <= old) or self.add(key, value)
 
-    def average(self, key: Any, value: int) -> None:
+    def average(self, key: Any, value: int) -> bool:
         """Count one more and add, for `avg()` and `stats()`."""
         cell = self.entries.get(key)
         if cell is None:
-            self.add(key, [1, value])
-            return
+            return self.add(key, [1, value])
         cell[0] += 1
         cell[1] += value
+        return True
 
-    def histogram(self, key: Any, value: int) -> None:
+    def histogram(self, key: Any, value: int) -> bool:
         """Count one more in the bucket of a value, for `hist()`."""
         assert self.aggregate is not None
         bits = self.aggregate.parameters[0] if self.aggregate.parameters else 0
-        self.count((key, hist_bucket(value, bits)))
+        return self.count((key, hist_bucket(value, bits)))
 
-    def linear(self, key: Any, value: int) -> None:
+    def linear(self, key: Any, value: int) -> bool:
         """The same in buckets of one width, for `lhist()`."""
         assert self.aggregate is not None
         least, most, step = self.aggregate.parameters
-        self.count((key, linear_bucket(value, least, most, step)))
+        return self.count((key, linear_bucket(value, least, most, step)))
 
-    def series(self, key: Any, value: int, now: int) -> None:
+    def series(self, key: Any, value: int, now: int) -> bool:
         """Take a value at a time in nanoseconds, for `tseries()`."""
         assert self.aggregate is not None
         interval, epochs, function = self.aggregate.parameters
@@ -218,8 +216,9 @@ class ScriptMap:
         if cell is None:
             cell = [epoch, 0, 0]
             if not self.add(slot, cell):
-                return
+                return False
         update_epoch(cell, kinds.AGGREGATES[function], value, epoch, now)
+        return True
 
     # -- moments --------------------------------------------------------------------------------
 
@@ -234,16 +233,9 @@ class ScriptMap:
             other.entries = dict(self.entries)
         return other
 
-    def restore(self, other: "ScriptMap") -> None:
-        """Become what a copy is; `entries` stays the same dict, which generated code holds."""
-        copied = other.copy()
-        self.entries.clear()
-        self.entries.update(copied.entries)
-        self.lost = other.lost
-
 
 def aggregate_number(aggregate: kinds.Type, cell: Any) -> int:
-    """What an aggregate is as a number: `if (@x > 5)`, `print(@x[1])`."""
+    """The number that an aggregate is read as: `if (@x > 5)`, `print(@x[1])`."""
     assert isinstance(aggregate, kinds.Aggregate)
     if aggregate.kind in AVERAGED:
         return average_of(aggregate, cell)
@@ -260,8 +252,3 @@ def average_of(aggregate: kinds.Aggregate, cell: list[int]) -> int:
     """The average of a cell of `avg` or `stats`, rounded towards zero."""
     count, total = cell
     return truncated_quotient(number_of(aggregate, total), count) if count else 0
-
-
-def copies(maps: Iterable[ScriptMap]) -> tuple[ScriptMap, ...]:
-    """All maps as they are now."""
-    return tuple([each.copy() for each in maps])

@@ -46,7 +46,7 @@ def grown(words: TokenStream, height: int) -> int:
     return height + 1
 
 
-class Operand(Struct):
+class ChainOperand(Struct):
     """A part of an expression.
 
     Attributes:
@@ -70,12 +70,12 @@ class OperatorChain:
 
     __slots__ = ("_operands", "_operators", "_words")
 
-    def __init__(self, words: TokenStream, first: Operand) -> None:
+    def __init__(self, words: TokenStream, first: ChainOperand) -> None:
         self._words = words
         self._operands = [first]
         self._operators: list[str] = []
 
-    def add(self, operator: str, operand: Operand) -> None:
+    def add(self, operator: str, operand: ChainOperand) -> None:
         """Take in an operator and the operand behind it."""
         # A run of `&&` or `||` waits until it has ended.
         least = RANKS[operator] + (operator in _LOGICAL)
@@ -84,7 +84,7 @@ class OperatorChain:
         self._operators.append(operator)
         self._operands.append(operand)
 
-    def whole(self) -> Operand:
+    def whole(self) -> ChainOperand:
         """The tree of all of it."""
         while self._operators:
             self._reduce()
@@ -101,7 +101,7 @@ class OperatorChain:
         del self._operands[-count:]
         self._operands.append(self._joined(operator, parts))
 
-    def _joined(self, operator: str, parts: list[Operand]) -> Operand:
+    def _joined(self, operator: str, parts: list[ChainOperand]) -> ChainOperand:
         """Operands with the same operator between them, taken from left to right.
 
         A long run of `&&` or `||`, which may be taken in any grouping, becomes a flat tree.
@@ -114,5 +114,5 @@ class OperatorChain:
         for right in parts[1:]:
             span = self._words.span(left.node.span.start, right.end)
             height = grown(self._words, max(left.height, right.height))
-            left = Operand(Binary(span, operator, left.node, right.node), height, right.end)
+            left = ChainOperand(Binary(span, operator, left.node, right.node), height, right.end)
         return left

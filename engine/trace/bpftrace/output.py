@@ -1,4 +1,4 @@
-"""What a run of a script has to say, and to whom: text as it is read, or lines of JSON.
+"""The output of a running script: text as people read it, or lines of JSON.
 
 `printing` and `json_lines` are the two outputs; both write bytes as they are. Keeping a terminal
 safe from what a guest's strings hold is for who gives the functions to write with.
@@ -70,14 +70,14 @@ class Fault(Struct, frozen=True):
 
     @property
     def message(self) -> str:
-        """What is said with the helper and the code behind it."""
+        """The text with the helper and the code behind it."""
         if not self.helper:
             return self.text
         return f"{self.text}\nAdditional Info - helper: {self.helper}, retcode: {self.code}"
 
     @property
     def plain(self) -> str:
-        """What JSON has: the error of errno.h, if there is one."""
+        """The text that JSON has: the error of errno.h, if there is one."""
         return strerror(-self.code) if self.helper else self.text
 
 
@@ -106,7 +106,7 @@ def unreadable(helper: str) -> Fault:
 
 
 class ScriptOutput(Protocol):
-    """Where the output of a script goes."""
+    """Takes the output of a script."""
 
     def map(self, of: ScriptMap, top: int = 0, div: int = 0) -> None:
         """`print(@x, top, div)`."""
@@ -118,7 +118,7 @@ class ScriptOutput(Protocol):
         """`print()` of anything that is no map."""
 
     def text(self, kind: TextKind, data: bytes) -> None:
-        """What a function printed: `printf()`, `time()`, `cat()`, `join()`."""
+        """Print the text of a function: `printf()`, `time()`, `cat()`, `join()`."""
 
     def message(
         self, severity: Literal["ERROR", "WARNING"], data: bytes, places: Sequence[ScriptPlace]

@@ -8,10 +8,10 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-from engine.trace.bpftrace.attach_points import attach_points
+from engine.trace.bpftrace.attach_points import NEEDS_SPACE, CommandWords, attach_points
 from engine.trace.bpftrace.c_constants import constant, expression_of
 from engine.trace.bpftrace.c_macros import HAS_BTF, CMacros
-from engine.trace.bpftrace.c_texts import CDefinitionTexts
+from engine.trace.bpftrace.c_texts import CDefinitionTexts, enumerators
 from engine.trace.bpftrace.c_uses import CMacroUses
 from engine.trace.bpftrace.expressions import is_builtin
 from engine.trace.bpftrace.statements import StatementReader
@@ -34,9 +34,13 @@ from engine.trace.bpftrace.tree import (
 
 _POINT: Final = re.compile(
     r'(?:[^\s{,/":]|"(?:[^"\\]|\\(?s:.))*+(?:"|\Z))*+'
-    r'(?::(?:[^\s{,"]|"(?:[^"\\]|\\(?s:.))*+(?:"|\Z))*+)?'
+    r'(?::(?:[^\s{,"]|"(?:[^"\\]|\\(?s:.))*+(?:"|\Z)|(?<=:)[ \t]++(?=[^\s{,/"]))*+)?'
 )
-"""An attach point; a slash belongs to it behind a colon only, else it begins a predicate."""
+"""An attach point; a slash belongs to it behind a colon only, else it begins a predicate.
+
+Space may stand behind a colon, as 0.17 has it.
+"""
+_SPACED_COLON: Final = re.compile(r":[ \t]+")
 
 _HEADER: Final = ".h"
 _LIBRARY: Final = "stdlib"
@@ -49,7 +53,10 @@ def is_library(path: str) -> bool:
 
 
 def parse(
-    script: ScriptText, parameters: Sequence[str] = (), defined: Iterable[str] = (HAS_BTF,)
+    script: ScriptText,
+    parameters: Sequence[str] = (),
+    defined: Iterable[str] = (HAS_BTF,),
+    program: str = "",
 ) -> Script:
     """A script.
 
@@ -57,6 +64,8 @@ def parse(
         script: its text, with those of the files that it imports.
         parameters: what `$1` and so on stand for in attach points.
         defined: names that are defined for C's preprocessor.
+        program: the guest's own, which functions and markers without a target are in; "" for
+            none, and those are errors.
 
     Raises:
         ScriptError: something in it is not understood.
@@ -66,10 +75,11 @@ def parse(
         remarks.error(f"a script of more than {MAX_SCRIPT} bytes", Span(0, 0))
         remarks.raise_errors()
     macros = CMacros(script, defined)
-    own = _PartReader(script, Span(0, script.own_end), "", macros, remarks, parameters)
+    command = CommandWords(parameters, program)
+    own = _PartReader(script, Span(0, script.own_end), "", macros, remarks, command)
     parts = [
         *(
-            _PartReader(script, Span(one.start, one.end), one.name, macros, remarks, parameters)
+            _PartReader(script, Span(one.start, one.end), one.name, macros, remarks, command)
             for one in script.imported or ()
         ),
         own,
@@ -83,8 +93,9 @@ def parse(
             return constant(expression_of(script, text, span), script)
 
         macros.declarations(definitions, condition)
+    known = frozenset(macros.macros).union(*map(enumerators, definitions))
     for part in parts:
-        part.body()
+        part.body(known)
     remarks.raise_errors()
     return Script(
         Span(0, len(script.text)),
@@ -98,12 +109,12 @@ def parse(
 
 
 def imports_of(script: ScriptText, part: Span) -> list[StringLiteral]:
-    """What a part of a script imports.
+    """The imports of a part of a script.
 
     Raises:
         ScriptError: what stands before that is not understood.
     """
-    reader = _PartReader(script, part, "", CMacros(script, ()), Remarks(script), ())
+    reader = _PartReader(script, part, "", CMacros(script, ()), Remarks(script), CommandWords())
     reader.head()
     return reader.imports
 
@@ -117,7 +128,7 @@ class _PartReader:
         name: of the file that is imported; "" for the script itself.
         c_macros: of all parts.
         remarks: takes what is wrong with attach points.
-        parameters: of the command line.
+        command: words of the command line.
     """
 
     def __init__(
@@ -127,10 +138,10 @@ class _PartReader:
         name: str,
         c_macros: CMacros,
         remarks: Remarks,
-        parameters: Sequence[str],
+        command: CommandWords,
     ) -> None:
         self._name, self._c_macros = name, c_macros
-        self._remarks, self._parameters = remarks, parameters
+        self._remarks, self._command = remarks, command
         self._words = TokenStream(script, part=part)
         self._definitions = CDefinitionTexts(self._words)
         self._statements = StatementReader(self._words, CMacroUses(c_macros).expression)
@@ -159,12 +170,16 @@ class _PartReader:
             else:
                 self._config()
 
-    def body(self) -> None:
-        """Probes, macros and maps."""
+    def body(self, known: frozenset[str]) -> None:
+        """Probes, macros and maps.
+
+        Args:
+            known: names of values that the definitions give.
+        """
         words = self._words
         if self._name.endswith(_HEADER) and not words.is_at_end:
             raise words.failure("of a header only types and macros can be read")
-        self._statements.expressions.known = frozenset(self._c_macros.macros)
+        self._statements.expressions.known = known
         while not words.is_at_end:
             self._top()
         for one in (*self.imports, *self._statements.imports):
@@ -305,7 +320,7 @@ class _PartReader:
         return Probe(span, tuple(points), predicate, body)
 
     def _points(self) -> list[AttachPoint]:
-        """What stands between two commas in front of a probe."""
+        """The attach points that one between two commas stands for."""
         words = self._words
         start = words.start
         match = _POINT.match(words.source, start, words.limit)
@@ -314,4 +329,8 @@ class _PartReader:
             raise words.failure("expected attach point")
         words.go(match.end())
         span = Span(start, match.end())
-        return list(attach_points(match[0], span, self._remarks, self._parameters))
+        text = match[0] if '"' in match[0] else _SPACED_COLON.sub(":", match[0])
+        found = attach_points(text, span, self._remarks, self._command)
+        if any(remark.text == NEEDS_SPACE for remark in self._remarks.found[-1:]):
+            self._remarks.raise_errors()  # what follows is read wrongly
+        return list(found)

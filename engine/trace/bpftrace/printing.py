@@ -1,4 +1,4 @@
-"""What a script prints, as text (TextOutput in bpftrace's src/output/text.cpp)."""
+"""Output of scripts as text (TextOutput in bpftrace's src/output/text.cpp)."""
 
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Literal
@@ -102,7 +102,7 @@ class TextOutput:
 
 
 def empty_cell(kind: kinds.Type) -> Any:
-    """What an entry that nothing was put into would hold."""
+    """The cell of an entry that nothing was put into."""
     averaged = isinstance(kind, kinds.Aggregate) and kind.kind in ("avg", "stats")
     return [0, 0] if averaged else default_value(kind)
 

@@ -16,6 +16,7 @@ from engine.trace.bpftrace.tree import (
     AddressOf,
     Assignment,
     Block,
+    Call,
     Declaration,
     For,
     Node,
@@ -64,7 +65,7 @@ class ProbeScope(Struct):
     all: list[ScratchVariable] = field(default_factory=list)
 
 
-class ScopeReader:
+class VariableReader:
     """Finds the variables of one probe.
 
     Args:
@@ -141,6 +142,8 @@ class ScopeReader:
             self.read(target)
         self.read(assigned.value)
         variable = self._find(target.name)
+        if variable is None and assigned.operator != "=":
+            return
         if variable is None:
             variable = self._new(target.name, assigned.span, assigned=True)
         variable.assigned = True
@@ -180,6 +183,16 @@ class ScopeReader:
             variable.assigned = True  # what has its address may write it
         self.read(of)
 
+    def _call(self, node: Node) -> None:
+        call = cast("Call", node)
+        if call.name == "find" and len(call.arguments) == 3:
+            found = call.arguments[2]
+            variable = self._find(found.name) if isinstance(found, Scratch) else None
+            if variable is not None:
+                variable.assigned = True
+        for argument in call.arguments:
+            self.read(argument)
+
     def _unevaluated(self, node: Node) -> None:
         self._depth += 1
         for part in parts(node):
@@ -187,15 +200,16 @@ class ScopeReader:
         self._depth -= 1
 
 
-_HANDLERS: Final[Mapping[type[Node], Callable[[ScopeReader, Node], None]]] = {
-    Block: ScopeReader._block,
-    For: ScopeReader._for,
-    Assignment: ScopeReader._assignment,
-    Declaration: ScopeReader._declaration,
-    Scratch: ScopeReader._variable,
-    AddressOf: ScopeReader._address,
-    SizeOf: ScopeReader._unevaluated,
-    OffsetOf: ScopeReader._unevaluated,
-    TypeOf: ScopeReader._unevaluated,
-    TypeInfo: ScopeReader._unevaluated,
+_HANDLERS: Final[Mapping[type[Node], Callable[[VariableReader, Node], None]]] = {
+    Block: VariableReader._block,
+    For: VariableReader._for,
+    Assignment: VariableReader._assignment,
+    Declaration: VariableReader._declaration,
+    Scratch: VariableReader._variable,
+    AddressOf: VariableReader._address,
+    Call: VariableReader._call,
+    SizeOf: VariableReader._unevaluated,
+    OffsetOf: VariableReader._unevaluated,
+    TypeOf: VariableReader._unevaluated,
+    TypeInfo: VariableReader._unevaluated,
 }

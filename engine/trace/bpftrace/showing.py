@@ -167,7 +167,7 @@ def symbol_text(kind: kinds.Symbol, value: SymbolValue, names: ValueNames) -> by
         found = names.kernel_symbols(value.address)
     else:
         found = names.user_symbols(value.address, value.process)
-    return found[-1].text(offset=False).encode() if found else _address(value.address)
+    return found[-1].name.encode() if found else _address(value.address)
 
 
 def _address(address: int) -> bytes:
@@ -206,7 +206,7 @@ def _frame_names(kind: kinds.Stack, address: int, process: int, names: ValueName
 
 
 def named_text(value: Any, names: ValueNames) -> bytes:
-    """What a function gave that has a way of its own to be shown."""
+    """The text of a function's result that has a way of its own to be shown."""
     match value:
         case bytes():
             return value

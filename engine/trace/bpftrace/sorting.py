@@ -66,7 +66,7 @@ def _value_key(kind: kinds.Type) -> SortKey | None:
 
 
 def sort_key(kind: kinds.Type) -> SortKey | None:
-    """What keys of a type are sorted by; None where that is the key itself.
+    """The function that gives what keys of a type are sorted by; None for the keys themselves.
 
     Integers are in the order of signed ones, whatever their type, as there.
     """

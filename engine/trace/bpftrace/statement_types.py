@@ -1,4 +1,4 @@
-"""What statements do to types: assignments, declarations, loops, jumps, blocks."""
+"""Effects of statements on types: assignments, declarations, loops, jumps, blocks."""
 
 from collections.abc import Callable, Mapping
 from typing import Final, cast
@@ -97,9 +97,7 @@ class StatementTypes:
     def _statement_of(self, node: Statement) -> None:
         statement = cast("ExpressionStatement", node)
         expression = statement.expression
-        self._findings.unused = expression
         kind = self.expressions.of(expression)
-        self._findings.unused = None
         silent = (
             kind is None
             or isinstance(kind, Void)
@@ -151,6 +149,7 @@ class StatementTypes:
         probe = findings.probe
         variable = None if probe is None else probe.scope.of.get(target)
         if variable is None:
+            self.expressions.of(target)  # tells that there is none
             return
         if operator != "=" and kind is not None:
             kind = self._operation(operator, self.expressions.of(target), kind, value, at)
@@ -392,7 +391,7 @@ class StatementTypes:
 
 
 def ends(statement: Node) -> bool:
-    """What follows a statement in its block is never reached."""
+    """True if nothing behind a statement in its block is ever reached."""
     if isinstance(statement, Jump):
         return True
     if isinstance(statement, ExpressionStatement):

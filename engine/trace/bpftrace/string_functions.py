@@ -7,7 +7,6 @@ CreateStrncmp of src/ast/irbuilderbpf.cpp.
 import errno
 import os
 import signal
-import socket
 from typing import Final
 
 from engine.trace.bpftrace.values import AF_INET, AF_INET6, InetValue, MacValue
@@ -55,7 +54,7 @@ def compare_memory(left: bytes, right: bytes, count: int) -> int:
 
 
 def find_string(haystack: bytes, needle: bytes) -> int:
-    """Where a string is in another one; -1 if it is not: `strstr()`."""
+    """The place of a string in another one; -1 if it is not there: `strstr()`."""
     return until_nul(haystack).find(until_nul(needle))
 
 
@@ -75,21 +74,12 @@ def concatenated(left: bytes, right: bytes) -> bytes:
 
 
 def until_nul(text: bytes) -> bytes:
-    """What is before the first NUL."""
+    """The text before the first NUL."""
     return text.split(b"\0", 1)[0]
 
 
-def cut_string(text: bytes, size: int) -> bytes:
-    """A string read from memory into room for so many bytes, its NUL not among them.
-
-    One that is longer fills it; `showing` puts the trailer behind such a string, whose length is
-    the size of its type.
-    """
-    return until_nul(text)[:size]
-
-
 def error_text(number: int) -> bytes:
-    """What an error of Linux means: `strerror()`; the sign does not matter."""
+    """The meaning of an error of Linux: `strerror()`; the sign does not matter."""
     number = abs(number)
     if number in _OTHER_ERRORS:
         return _OTHER_ERRORS[number].encode()
@@ -98,7 +88,7 @@ def error_text(number: int) -> bytes:
 
 
 def signal_text(number: int) -> bytes:
-    """What a signal of Linux means: `signal_name()`."""
+    """The meaning of a signal of Linux: `signal_name()`."""
     if number not in _SIGNALS:
         return b"N/A"
     known = number in signal.valid_signals()
@@ -109,7 +99,7 @@ def signal_text(number: int) -> bytes:
 def inet_value(
     address: int | bytes, family: int | None = None, *, little: bool = True
 ) -> InetValue:
-    """What `ntop()` gives.
+    """The result of `ntop()`.
 
     Args:
         address: 4 or 16 bytes, or a number of 32 bits as a register holds it.
@@ -125,6 +115,8 @@ def inet_value(
 
 def network_bytes(text: bytes) -> bytes | None:
     """The 4 or 16 bytes of a written address of a network: `pton()`; None if it is none."""
+    import socket  # few scripts are about networks
+
     family = socket.AF_INET6 if b":" in text else socket.AF_INET
     try:
         return socket.inet_pton(family, text.decode("ascii"))
@@ -133,5 +125,5 @@ def network_bytes(text: bytes) -> bytes | None:
 
 
 def mac_value(data: bytes) -> MacValue:
-    """What `macaddr()` gives."""
+    """The result of `macaddr()`."""
     return MacValue(bytes(data[:6]).ljust(6, b"\0"))

@@ -19,7 +19,12 @@ MAX_SCRIPT: Final = 4 << 20
 """Bytes of a script that is read."""
 
 
-_TAB: Final = "    "
+_TAB: Final = "\t"
+_SPACES: Final = "    "
+_MOST_CHARACTERS: Final = 500
+"""Characters of a line, and of what is said, that are shown."""
+_NEAR: Final = 60
+"""Characters in front of a place that are shown of a very long line."""
 _MOST_LINES: Final = 20
 """Lines of a place that are shown."""
 
@@ -38,6 +43,22 @@ class Span(Struct, frozen=True):
     def to(self, other: "Span") -> "Span":
         """The part from here to the end of another one."""
         return Span(self.start, other.end)
+
+
+def _shortened(text: str) -> str:
+    return text if len(text) <= _MOST_CHARACTERS else f"{text[:_MOST_CHARACTERS]}..."
+
+
+def _marked(line: str, start: int, end: int) -> Iterator[str]:
+    """A line, and marks under a part of it; of a very long line only what is near that part."""
+    first = max(start - _NEAR, 0) if len(line) > _MOST_CHARACTERS else 0
+    text = line[first : first + _MOST_CHARACTERS]
+    before, marked = text[: start - first], text[start - first : end - first]
+    left = "..." if first else ""
+    right = "..." if first + _MOST_CHARACTERS < len(line) else ""
+    yield f"{left}{text.replace(_TAB, _SPACES)}{right}"
+    width = max(len(marked.replace(_TAB, _SPACES)), 1)
+    yield " " * (len(left) + len(before.replace(_TAB, _SPACES))) + "~" * width
 
 
 class ImportedText(Struct, frozen=True):
@@ -120,18 +141,14 @@ class Remark(Struct, frozen=True):
         script, span = self.script.file(self.span)
         line, column = script.line_and_column(span.start)
         last, end = script.line_and_column(span.end)
+        said = _shortened(self.text)
         if last == line:
-            text = script.line(line)
-            before, marked = text[: column - 1], text[column - 1 : end - 1]
-            yield f"{script.name}:{line}:{column}-{end}: {self.severity}: {self.text}"
-            yield text.replace("\t", _TAB)
-            yield " " * len(before.replace("\t", _TAB)) + "~" * max(
-                len(marked.replace("\t", _TAB)), 1
-            )
+            yield f"{script.name}:{line}:{column}-{end}: {self.severity}: {said}"
+            yield from _marked(script.line(line), column - 1, end - 1)
         else:
-            yield f"{script.name}:{line}-{last}: {self.severity}: {self.text}"
+            yield f"{script.name}:{line}-{last}: {self.severity}: {said}"
             for number in range(line, min(last, line + _MOST_LINES) + 1):
-                yield script.line(number)
+                yield _shortened(script.line(number))
             if last > line + _MOST_LINES:
                 yield "..."
         if self.hint:

@@ -18,7 +18,7 @@ STRING: Final = 5
 PARAMETER: Final = 6
 OPERATOR: Final = 7
 END: Final = 0
-"""What is behind the last word, and a character that means nothing."""
+"""The end of the text, and a character that means nothing."""
 
 LAYOUT: Final = r"(?:[ \t\r\n]+|//[^\n]*|/\*(?s:.*?)(?:\*/|\Z))*+"
 _WORD: Final = re.compile(
@@ -35,7 +35,7 @@ _WORD: Final = re.compile(
 )
 _SPACE: Final = re.compile(LAYOUT)
 _NEAR: Final = re.compile(r"[A-Za-z_]\w*|[0-9][A-Za-z0-9.]*|[@$]\w*|(?s:.)|", re.ASCII)
-"""What an error marks: bpftrace marks more of a number than the number."""
+"""The part of a text that an error marks; of a number it is more than the number."""
 
 Mark = tuple[int, str, int, int, int]
 
@@ -161,18 +161,19 @@ class TokenStream:
         self.next()
         return word
 
-    def failure(self, text: str, span: Span | None = None) -> ScriptError:
+    def failure(self, text: str, span: Span | None = None, hint: str = "") -> ScriptError:
         """The error that refuses the script.
 
         Args:
             text: what is wrong.
             span: where; the next word if it is not given.
+            hint: the way out.
         """
         if span is None:
             near = _NEAR.match(self.source, self.start, self.limit)
             end = self.start if near is None else near.end()
             span = self._within or Span(self.start, end)
-        return ScriptError(Remark("ERROR", f"syntax: {text}", span, self.script))
+        return ScriptError(Remark("ERROR", f"syntax: {text}", span, self.script, hint))
 
     def number(self) -> int:
         """Take a number, its suffix and its unit worked in (src/util/int_parser.cpp).
@@ -243,6 +244,8 @@ class TokenStream:
                 raise self.failure("invalid hex escape sequence", self.span(end, until))
             return bytes((int(hexadecimal, 16),))
         value = _ESCAPES.get(letter)
+        if letter == "\n":
+            raise self.failure("unterminated string", self.span(end - 1, end - 1))
         if value is None:
             near = _NEAR.match(self.source, end - 1, self.limit)
             until = end if near is None else near.end()

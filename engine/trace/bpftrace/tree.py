@@ -340,8 +340,7 @@ class AttachPoint(Node, frozen=True, eq=False):
         written: all of it, as it is written.
         given: the name that the script gave it; "" for none.
         target: a program, a library, a module, a category; the unit of time of a timer; the
-            event of "software" and "hardware"; "" where there is none, which is the guest's
-            own program for functions and markers of programs.
+            event of "software" and "hardware"; "" where there is none.
         function: the function, the marker or the event; may be a glob, as the target may.
         namespace: of a USDT marker.
         language: of a function: "cpp".

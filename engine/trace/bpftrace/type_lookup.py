@@ -1,4 +1,4 @@
-"""What the name of a type stands for: bpftrace's own, C's, the script's, the guest's."""
+"""Types by name: bpftrace's own, C's, the script's, the guest's."""
 
 from collections.abc import Mapping
 from typing import Final, Protocol
@@ -56,13 +56,13 @@ MAX_ARRAY: Final = 1 << 24
 
 
 class NamedTypes(Protocol):
-    """Where types of C are found by name: a script's definitions, a guest's debug information."""
+    """A source of types of C: a script's definitions, a guest's debug information."""
 
     def struct(self, name: str) -> DataType | None:
         """A structure, union or enumeration by its name, with or without the word before it."""
 
     def typedef(self, name: str) -> DataType | None:
-        """What a name of a type stands for."""
+        """The type that a name stands for."""
 
     def enumerator(self, name: str) -> tuple[int, Enumeration] | None:
         """The value of a constant of an enumeration, and which one that is."""
@@ -82,7 +82,7 @@ class ScriptTypes(Struct, frozen=True):
         return self.definitions.struct(name)
 
     def typedef(self, name: str) -> DataType | None:
-        """What a name of a type stands for."""
+        """The type that a name stands for."""
         return self.definitions.typedef(name)
 
     def enumerator(self, name: str) -> tuple[int, Enumeration] | None:

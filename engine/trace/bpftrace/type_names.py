@@ -130,7 +130,7 @@ class TypeNameReader:
         return TypeOf(words.span(start), of)
 
     def operand(self) -> Expression | TypeName:
-        """What `sizeof` and the like are given: a type or an expression."""
+        """The operand of `sizeof` and the like: a type or an expression."""
         return self.type_of() if self._words.word == "typeof" else self.of(";,=){}")
 
     def of(self, ends: str) -> Expression | TypeName:

@@ -1,4 +1,4 @@
-"""How types of a script get along: their names, sizes, what promotes to what, what fits.
+"""Rules of the types of a script: names, sizes, what promotes to what, what fits.
 
 The rules are those of bpftrace 0.26 (src/types.cpp: `typestr`, `IsCompatible`, `FitsInto`,
 `get_promoted_type`; src/ast/integer_types.cpp). A number that is written has the smallest signed
@@ -302,7 +302,7 @@ def bends(kind: Type | None) -> tuple[bool, ...]:
 
 
 def part_count(kind: Type) -> int:
-    """How many values are in one of a type, those of tuples in tuples counted singly."""
+    """The number of values in one of a type, those of tuples in tuples counted singly."""
     match kind:
         case Tuple():
             return 1 + sum(map(part_count, kind.elements))

@@ -1,4 +1,4 @@
-"""What a session knows about names, moments and places, for showing values of scripts."""
+"""Names, moments and places as a session knows them, for showing values of scripts."""
 
 import time
 from collections.abc import Callable, Sequence
@@ -7,7 +7,7 @@ from msgspec import Struct
 
 
 class SymbolName(Struct, frozen=True):
-    """What is at an address of code.
+    """The function or object at an address.
 
     Attributes:
         name: of the function or the object.

@@ -5,7 +5,6 @@ moments are two keys of a map even where `strftime()` shows both as one day, as 
 is shown for one is found when it is printed (`showing`), by the names that the session knows.
 """
 
-import socket
 from typing import Any, Final, Literal
 
 from msgspec import Struct
@@ -13,7 +12,7 @@ from msgspec import Struct
 from engine.trace.bpftrace import types as kinds
 
 Clock = Literal["boot", "monotonic", "tai", "sw_tai"]
-"""What a number of nanoseconds is counted from (bpftrace's TimestampMode)."""
+"""The moment that nanoseconds are counted from (bpftrace's TimestampMode)."""
 
 ANY_PROBE: Final = -1
 
@@ -66,6 +65,8 @@ class InetValue(Struct, frozen=True):
     data: bytes
 
     def __str__(self) -> str:
+        import socket  # few scripts are about networks
+
         if self.family == AF_INET:
             return socket.inet_ntop(socket.AF_INET, self.data[:4].ljust(4, b"\0"))
         if self.family == AF_INET6:
@@ -134,7 +135,7 @@ Value = (
 
 
 def default_value(kind: kinds.Type) -> Any:
-    """What a variable or an entry of a map is while nothing was assigned: zeros."""
+    """The value of a variable or of an entry that nothing was assigned to: zeros."""
     match kind:
         case kinds.Boolean():
             return False

@@ -15,6 +15,7 @@ from engine.session.tracing.script.running import OUTSIDE, ScriptExit, ScriptRun
 from engine.session.tracing.script.surroundings import GuestSurroundings
 from engine.session.tracing.tracing import Tracing
 from engine.trace.bpftrace.captures import Action
+from engine.trace.bpftrace.capturing import descendants
 from engine.trace.bpftrace.checked import CheckedScript
 from engine.trace.bpftrace.checking import check
 from engine.trace.bpftrace.compiling import CompiledProbe, compile_script
@@ -24,10 +25,20 @@ from engine.trace.bpftrace.output import ScriptOutput
 from engine.trace.bpftrace.printing import TextOutput
 from engine.trace.bpftrace.state import ScriptState
 from engine.trace.bpftrace.text import Remark, Remarks, ScriptError, ScriptText
-from engine.trace.bpftrace.tree import AttachPoint, Probe, Script
+from engine.trace.bpftrace.tree import AttachPoint, Name, Probe, Script
+from engine.trace.bpftrace.value_names import ValueNames
 
 _SHOWN: Final = 8
 _EXPECTED: Final = "If this is expected, set the 'missing_probes' config variable to 'warn'."
+
+
+def _names_types(tree: Script) -> bool:
+    """True if a script asks for something that only the types of functions tell."""
+    return any(
+        isinstance(node, Name) and node.name in ("args", "retval")
+        for part in (*tree.probes, *tree.macros)
+        for node in descendants(part)
+    )
 
 
 def _is_code(point: AttachPoint) -> bool:
@@ -87,7 +98,7 @@ class AttachedScript:
         session, run, request = self._session, self._run, self._request
         verdicts = session.probes().verdicts
         places = ScriptPlaces(session, verdicts.places, verdicts.program)
-        around = GuestSurroundings(session, verdicts, places)
+        around = GuestSurroundings(session, verdicts, places, typed=_names_types(tree))
         checked = self._checked_script(tree, text, around)
         names = run.names(checked.config)
         output: ScriptOutput
@@ -100,6 +111,7 @@ class AttachedScript:
         self._checked = checked
         self._warn(checked.warnings)
         compiled = compile_script(checked, text, self._state)
+        self._reads_memory = any(probe.needs_memory for probe in compiled)
         missing = checked.config.missing_probes
         events = ScriptEvents(
             self._tracing,
@@ -224,7 +236,7 @@ class AttachedScript:
         if not self._request.quiet:
             self._output.attached(self._probes)
         self._act(self._begins)
-        if run.over:
+        if run.over and run.ends_guest:
             run.leave()
         run.follow_calls(self._tracing)
         for nanoseconds, action in self._timers:
@@ -276,6 +288,31 @@ class AttachedScript:
             self._state.print_maps()
         self._sink.flush()
         self.incomplete = self._sink.failure is not None
+
+    def detach(self) -> None:
+        """Take the probes out of a guest that goes on."""
+        self._run.over = True
+        tracing = self._tracing
+        tracing.drain()
+        for event in list(tracing.events.values()):
+            self._session.probes().remove(list(event.probes))
+        for source in tracing.kernel_events.values():
+            source.record_only(())
+
+    @property
+    def state(self) -> ScriptState:
+        """Its maps."""
+        return self._state
+
+    @property
+    def names(self) -> ValueNames:
+        """The names of what it shows."""
+        return self._state.names
+
+    @property
+    def reads_memory(self) -> bool:
+        """True if an action reads memory while the guest stands at the hit."""
+        return self._reads_memory
 
     def remarks(self) -> list[Report]:
         """Remarks about the run."""

@@ -24,7 +24,8 @@ from engine.session.tracing.script.places import (
 from engine.session.tracing.tracing import Tracing
 from engine.trace import syscalls
 from engine.trace.bpftrace.captures import Capture, RowReads
-from engine.trace.bpftrace.layouts import size_of, value_of
+from engine.trace.bpftrace.layouts import value_of
+from engine.trace.bpftrace.type_rules import type_size
 from engine.trace.bpftrace.types import (
     Array,
     Boolean,
@@ -391,4 +392,4 @@ def _memory_value(address: str, kind: Type, read: _Read) -> str:
         return f"bytes_at({address}, {kind.size})"
     name = f"kind{len(read.names)}"
     read.names[name], read.names["value_of"] = kind, value_of
-    return f"value_of({name}, bytes_at({address}, {size_of(kind)}))"
+    return f"value_of({name}, bytes_at({address}, {type_size(kind)}))"

@@ -36,8 +36,8 @@ _CGROUP: Final = 1
 """The id of the one control group that a guest is in."""
 _ROOT: Final = b"root"
 _TOOL: Final = b"bpftrace"
-OUTSIDE: Final = 1
-"""The thread of actions that belong to no hit of the guest's: begin and end."""
+OUTSIDE: Final = 1 << 22
+"""The thread of begin and end, which belong to no hit; no thread of Linux has that number."""
 
 Space = Literal["user", "kernel"]
 
@@ -82,8 +82,11 @@ class ScriptRun:
         readers: functions that expressions of rows use to read memory.
         clock: nanoseconds that a row's time is ahead of its ticks, in a list of one.
         over: exit() was called.
+        ends_guest: exit() ends the guest, too.
+        repeats: actions run once more for their maps alone: nothing else is to come of them.
         code: what it was called with.
         printed: called when what actions have printed is to come out.
+        timed: told of the action of a timer before it runs.
         complain: takes a word about something that an action could not do.
         lost_things: number of things of each kind that were lost.
     """
@@ -93,10 +96,13 @@ class ScriptRun:
         self.session = session
         self.clock = [0]
         self.over = False
+        self.ends_guest = True
+        self.repeats = False
         self.code = 0
         self.printed: Callable[[], object] = lambda: None
+        self.timed: Callable[[Callable[[], None]], object] = lambda action: None
         self.complain: Callable[[str], object] = lambda text: None
-        self._shows_lines = False
+        self._shows_lines = self._demangles = False
         self.lost_things: dict[str, int] = {}
         self.readers: dict[str, Any] = {
             "string_in": self.string,
@@ -172,7 +178,7 @@ class ScriptRun:
         def enter(number: int, name: str, arguments: tuple[int, ...]) -> None:
             tracing.drain()
             before(number, name, arguments)
-            if self.over:
+            if self.over and self.ends_guest:
                 self.leave()
 
         hooks.syscall_enter = enter
@@ -198,6 +204,33 @@ class ScriptRun:
         except ScriptExit:
             self.end()
         self.printed()
+
+    def again(self, entries: Sequence["bytes | Callable[[], None]"]) -> None:
+        """Run actions once more, for their maps alone.
+
+        Args:
+            entries: rows, and actions of timers, in the order in which they came.
+        """
+        settings = self.over, self.code, self._random.getstate()
+        self.over, self.repeats = False, True
+        self._random.seed(self.session.config.randomness)
+        try:
+            for entry in entries:
+                if self.over:
+                    break
+                if isinstance(entry, bytes):
+                    self.consume(entry)
+                else:
+                    self._run_timer(entry)
+            self.printed()
+        finally:
+            self.over, self.code, state = settings
+            self._random.setstate(state)
+            self.repeats = False
+
+    def acts_on(self, event: int) -> bool:
+        """True if rows of an event run an action; others are call stacks."""
+        return event in self._actions
 
     def _consume(self, data: bytes) -> None:
         position, end = 0, len(data)
@@ -259,11 +292,15 @@ class ScriptRun:
         self._tracing.drain()
         if self.over:
             return
+        self.timed(action)
+        self._run_timer(action)
+        self.printed()
+
+    def _run_timer(self, action: Callable[[], None]) -> None:
         try:
             action()
         except ScriptExit:
             self.end()
-        self.printed()
 
     def leave(self) -> None:
         """End the guest at once.
@@ -275,8 +312,10 @@ class ScriptRun:
         raise CutOff(self.code)
 
     def end(self) -> None:
-        """No action runs any more, and the guest ends where it is."""
+        """No action runs any more, and the guest ends where it is, if it is to."""
         self.over = True
+        if self.repeats or not self.ends_guest:
+            return
         self.session.kernel.stop(Exit(code=self.code & 0xFF, by_user=True))
         self.session.nudge()
 
@@ -382,6 +421,8 @@ class ScriptRun:
 
     def signal(self, number: int, thread: int) -> None:
         """Send the process of a thread a signal."""
+        if self.repeats:
+            return
         found = self.session.machine.threads.get(thread)
         if found is not None:
             found.send_signal(number)
@@ -442,7 +483,7 @@ class ScriptRun:
 
     def names(self, config: Config) -> ValueNames:
         """The names of what actions print, as a script's settings want them."""
-        self._shows_lines = config.show_debug_info
+        self._shows_lines, self._demangles = config.show_debug_info, config.cpp_demangle
         return ValueNames(
             strings_cut=config.str_trunc_trailer.encode(errors="surrogateescape"),
             longest_time=config.max_strlen,
@@ -482,7 +523,9 @@ class ScriptRun:
         for call in module.inlined_at(address) if line is not None else ():
             found.append(SymbolName(call.name, None, module.name, _place(line)))
             line = call.file, call.line
-        last = SymbolName(location.symbol.name, location.offset, module.name, _place(line))
+        symbol = location.symbol
+        name = symbol.demangled if self._demangles else symbol.name
+        last = SymbolName(name, location.offset, module.name, _place(line))
         return [*found, last]
 
 

@@ -7,12 +7,11 @@ their fields, of markers from the operands in their notes.
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from engine.errors import ImageError, ProbeError
 from engine.fetch.variables import VariableError
 from engine.image.datatypes import DataType
-from engine.image.names import FileNames, GlobalNames
 from engine.session.guest.session import Session
 from engine.session.program.verdicts import Verdicts
 from engine.session.tracing.script.places import (
@@ -39,6 +38,9 @@ from engine.trace.bpftrace.types import (
     Text,
     Type,
 )
+
+if TYPE_CHECKING:
+    from engine.image.names import FileNames
 
 _ASTERISKS: Final = re.compile(r" ((?:\* ?)+)(?=\w)")
 _COMM: Final = 16
@@ -82,14 +84,18 @@ class GuestSurroundings:
         missing: places that were asked for and are nowhere, and why.
     """
 
-    def __init__(self, session: Session, verdicts: Verdicts, places: ScriptPlaces) -> None:
+    def __init__(
+        self, session: Session, verdicts: Verdicts, places: ScriptPlaces, *, typed: bool = True
+    ) -> None:
         """Nothing is read before the first question.
 
         Args:
             session: the guest.
             verdicts: knows its files.
             places: finds what probes name.
+            typed: types of functions are wanted; they cost a millisecond for each place.
         """
+        self._typed = typed
         self._session = session
         self._arch = session.arch
         self._verdicts = verdicts
@@ -109,11 +115,13 @@ class GuestSurroundings:
     # -- types by name ----------------------------------------------------------------------
 
     @cached_property
-    def _files(self) -> tuple[FileNames, ...]:
+    def _files(self) -> tuple["FileNames", ...]:
         """The names in debug information, file by file."""
         return tuple(self._named())
 
-    def _named(self) -> Iterator[FileNames]:
+    def _named(self) -> Iterator["FileNames"]:
+        from engine.image.names import GlobalNames  # few scripts name types of the guest's
+
         for file in self._verdicts.program.files:
             try:
                 info = file.variables.info
@@ -179,7 +187,7 @@ class GuestSurroundings:
     def arguments(self, point: AttachPoint) -> Mapping[str, Type] | None:
         """The members of `args` there; None where nothing tells them."""
         if point.provider in USERS | KERNELS:
-            return self._parameters(point)
+            return self._parameters(point) if self._typed else None
         if point.provider in ("tracepoint", "rawtracepoint"):
             return self._fields(point.target, point.function)
         if point.provider in WATCHES:
@@ -235,6 +243,8 @@ class GuestSurroundings:
 
     def returns(self, point: AttachPoint) -> Type | None:
         """The type of `retval` there, where types are known."""
+        if not self._typed:
+            return None
         try:
             place = self._places.resolved(point)[0].place
             if place is None:

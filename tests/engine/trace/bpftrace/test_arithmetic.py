@@ -20,7 +20,6 @@ def as_c(value: int, kind: Integer) -> int:
 @given(NUMBERS, TYPES)
 def test_a_cast_is_that_of_c(value: int, kind: Integer) -> None:
     assert arithmetic.wrap(value, kind) == as_c(value, kind)
-    assert eval(arithmetic.wrap_text("value", kind), {"value": value}) == as_c(value, kind)
     assert arithmetic.signed64(value) == as_c(value, INT64)
 
 
@@ -43,7 +42,6 @@ def test_negative_numbers_are_divided_as_large_ones() -> None:
 
 @given(NUMBERS, st.integers(min_value=0, max_value=63))
 def test_shifts_are_those_of_unsigned_numbers(value: int, count: int) -> None:
-    assert arithmetic.shift_left(value, count, INT64) == as_c(value << count, INT64)
     wanted = as_c(value, UINT64) >> count
     assert arithmetic.shift_right(value, count, UINT64) == wanted
     assert arithmetic.shift_right(value, count + 64, INT64) == as_c(wanted, INT64)
@@ -51,8 +49,6 @@ def test_shifts_are_those_of_unsigned_numbers(value: int, count: int) -> None:
 
 def test_a_shift_of_a_small_number_takes_its_sign_with_it_only_as_a_bit() -> None:
     assert arithmetic.shift_right(-8, 1, Integer(8, signed=True)) == 124
-    assert arithmetic.shift_left(1, 63, INT64) == -(1 << 63)
-    assert arithmetic.shift_left(1, 64, INT64) == 1
 
 
 @given(NUMBERS, st.integers(min_value=1, max_value=1 << 40))

@@ -30,12 +30,8 @@ MEANINGS: Final[dict[str, dict[str, Any]]] = {
     "uprobe:./a@b.c:12": {"target": "./a", "file": "b.c", "line": 12, "column": 0},
     "uprobe:./a@b.c:12:3": {"line": 12, "column": 3, "parts": ("./a", "@", "b.c", "12", "3")},
     'uprobe:"/a b\\"c":f': {"target": '/a b"c'},
-    "uprobe:main": {"text": "uprobe:main", "target": "", "function": "main"},
-    "uprobe:cpp:f": {"language": "cpp", "target": "", "function": "f"},
     "U:./a:m": {"provider": "usdt", "target": "./a", "function": "m", "namespace": ""},
     "usdt:./a:ns:m": {"text": "usdt:./a:ns:m", "namespace": "ns"},
-    "usdt::ns:*": {"target": "", "namespace": "ns", "function": "*"},
-    "usdt:m": {"target": "", "function": "m"},
     "t:sched:sched_switch": {"text": "tracepoint:sched:sched_switch", "target": "sched"},
     "tracepoint:*open*": {"target": "*", "function": "*open*"},
     "rt:sched_switch": {"text": "rawtracepoint:*:sched_switch", "target": "*"},
@@ -78,6 +74,11 @@ FAULTS: Final = {
     "kprobe:f+": "Invalid offset",
     "kprobe:f+1x": "Invalid offset: invalid trailing bytes: 1x",
     "uprobe": "uprobe probe type requires 2 or 3 arguments, found 0",
+    "uprobe:f": "uprobe probe type requires 2 or 3 arguments, found 1",
+    "uprobe::f": "uprobe should have a target",
+    "usdt:m": "usdt probe type requires 2 or 3 arguments, found 1",
+    "usdt::m": "usdt probe must specify at least path or pid to probe. To target all paths/pids"
+    " set the path to '*'.",
     "uprobe:a:b:c:d": "uprobe probe type requires 2 or 3 arguments, found 4",
     "uprobe:/a:rust:f": "unsupported language type: rust",
     "uprobe:/a*:0x12": "Cannot use wildcards with absolute address",
@@ -148,6 +149,19 @@ def test_parameters() -> None:
     assert _point("i:ms:$1", "25").rate == 25
     assert refusal("i:ms:$1 { }").endswith("Invalid rate of interval probe: invalid integer: ")
     assert "overflow error" in refusal("uprobe:/a:$99999999999999999999 { }")
+
+
+def test_functions_of_the_guests_own_program() -> None:
+    for text, name in {
+        "u:main": "uprobe:/bin/x:main",
+        "uretprobe:cpp:f": "uretprobe:/bin/x:cpp:f",
+        "U:m": "usdt:/bin/x:m",
+        "usdt::ns:*": "usdt:/bin/x:ns:*",
+        "uprobe:/bin/y:main": "uprobe:/bin/y:main",
+        "kprobe:main": "kprobe:main",
+    }.items():
+        (point,) = read(f"{text} {{ }}", program="/bin/x").probes[0].points
+        assert point.text == name
 
 
 def test_globs_for_providers() -> None:

@@ -225,7 +225,7 @@ def test_macros_in_expressions() -> None:
     text = (
         '#define ONE 1\n#define SUM ONE + 2 // a comment\n#define TEXT "a" /* b */\n'
         "#define ADD(x, y) ((x) + (y))\n#define NAME(x) #x\n#define PASTE(a, b) a##b\n"
-        "#define EMPTY() 7\nbegin { f(%s) }"
+        "#define EMPTY() 7\r\n#define LONG 1 \\\r\n + 1\r\nbegin { f(%s) }"
     )
     for use, shaped in {
         "SUM * 3": "(* (+ 1 2) 3)",
@@ -236,6 +236,7 @@ def test_macros_in_expressions() -> None:
         'NAME(a + "b")': "'a + \"b\"'",
         "PASTE(O, NE)": "1",
         "EMPTY()": "7",
+        "LONG": "(+ 1 1)",
         "ADD": "ADD",
         "$ONE": "$ONE",
     }.items():

@@ -647,8 +647,7 @@ WRONG: Final = (
     ),
     (
         '«import "mylib"»; begin { }',
-        'The import of "mylib" is refused: a script is one file; put the macros '
-        "that it needs into it",
+        "files cannot be imported here",
     ),
     (
         'begin { «bswap("a")»; }',

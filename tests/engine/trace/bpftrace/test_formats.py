@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from engine.trace.bpftrace import types as kinds
-from engine.trace.bpftrace.formats import Format, check_format
+from engine.trace.bpftrace.formats import PrintFormat, check_format
 from engine.trace.bpftrace.gfp_flags import gfp_text
 from engine.trace.bpftrace.types import INT64, UINT64, Aggregate, Buffer, Text, Tuple
 from engine.trace.bpftrace.value_names import ValueNames
@@ -19,7 +19,7 @@ BIG = 0x12345678ABCDEF
 
 def shown(form: str, *values: tuple[kinds.Type, Any]) -> str:
     types = [kind for kind, _ in values]
-    made = Format.of(form.encode())
+    made = PrintFormat.of(form.encode())
     assert made.error(types) is None
     return made.renderer(types, ValueNames())([value for _, value in values]).decode()
 
@@ -90,7 +90,7 @@ def test_buffers() -> None:
 
 
 def test_bytes_that_are_no_text_pass() -> None:
-    made = Format.of(b"\xff%s\0")
+    made = PrintFormat.of(b"\xff%s\0")
     assert made.renderer([Text(8)], ValueNames())([b"\x80"]) == b"\xff\x80\0"
 
 
@@ -119,7 +119,7 @@ def test_what_is_refused(form: str, types: tuple[kinds.Type, ...], error: str) -
 
 @given(st.binary(max_size=40))
 def test_any_text_is_a_format(text: bytes) -> None:
-    made = Format.of(text)
+    made = PrintFormat.of(text)
     assert len(made.fragments) == len(made.specifications) + 1
     if not made.specifications and b"%" not in text:
         assert made.renderer([], ValueNames())([]) == text

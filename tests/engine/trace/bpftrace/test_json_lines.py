@@ -33,7 +33,7 @@ class Lines:
 
     @property
     def only(self) -> Any:
-        (line,) = self.text.splitlines()
+        (line,) = self.text.removesuffix("\n").split("\n")
         return json.loads(line)
 
 

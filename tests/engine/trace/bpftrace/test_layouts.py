@@ -5,7 +5,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import pytest
 from compiled import build
+from scriptkit import checked
 
 from engine.image.datatypes import MAX_DEPTH, DataType, Member, TypeKind
 from engine.image.debuginfo import DebugInfo
@@ -13,19 +15,20 @@ from engine.image.elf import ElfImage
 from engine.image.names import GlobalNames
 from engine.trace.bpftrace import types as kinds
 from engine.trace.bpftrace.c_types import structure, value_type
+from engine.trace.bpftrace.checked import CheckedMap
 from engine.trace.bpftrace.json_lines import emitter
 from engine.trace.bpftrace.layouts import (
-    Part,
+    StructurePart,
     part_named,
     part_value,
     parts_of,
-    size_of,
     value_at,
     value_of,
 )
 from engine.trace.bpftrace.limits import MOST_VALUE, maps_error, value_error
-from engine.trace.bpftrace.maps import ScriptMap
 from engine.trace.bpftrace.showing import shower
+from engine.trace.bpftrace.text import ScriptError
+from engine.trace.bpftrace.type_rules import type_size
 from engine.trace.bpftrace.value_names import ValueNames
 
 SOURCE = r"""
@@ -87,7 +90,7 @@ def test_a_structure_is_shown_as_its_program_has_it(tmp_path: Path) -> None:
     found = GlobalNames(info).type("all", "struct")
     assert found is not None
     kind = structure(found)
-    assert size_of(kind) == len(done.stdout)
+    assert type_size(kind) == len(done.stdout)
     wanted = SHOWN.replace("SELF", done.stderr.decode())
     assert shower(kind, ValueNames())(done.stdout).decode() == wanted
     as_json = emitter(kind, ValueNames())(done.stdout)
@@ -120,10 +123,10 @@ def test_values_from_bytes() -> None:
 
 
 def test_bitfields_of_both_orders_of_bytes() -> None:
-    part = Part("f", kinds.Integer(32, signed=False), 0, 1, bits=3, shift=0)
+    part = StructurePart("f", kinds.Integer(32, signed=False), 0, 1, bits=3, shift=0)
     assert part_value(part, b"\xa1") == 1
     assert part_value(part, b"\xa1", little=False) == 5  # the highest bits are the first
-    flag = Part("f", kinds.BOOL, 0, 1, bits=1, shift=7)
+    flag = StructurePart("f", kinds.BOOL, 0, 1, bits=1, shift=7)
     assert part_value(flag, b"\x80") is True
 
 
@@ -154,17 +157,33 @@ def test_structures_of_more_parts_than_are_shown() -> None:
 
 
 def test_values_and_maps_that_would_fill_the_host_are_refused() -> None:
-    huge = kinds.Array(kinds.INT64, 1 << 40)
     assert value_error(kinds.Text(64)) is None
-    assert value_error(huge) == (
-        f"Value of type int64[{1 << 40}] is too large: {1 << 43} bytes of {MOST_VALUE} at most"
+    assert value_error(kinds.Array(kinds.INT64, 1 << 40)) == (
+        f"A value of type int64[{1 << 40}] is too large: {1 << 43} bytes of {MOST_VALUE} at most"
     )
-    plain = ScriptMap("a", kinds.INT64, kinds.INT64)
-    assert maps_error([plain]) is None
-    large = ScriptMap("b", kinds.INT64, kinds.Text(1024), most=100_000_000)
-    text = maps_error([plain, large])
-    assert text is not None
-    assert "@b the largest part of it: make max_map_keys or its declared size smaller" in text
-    many = maps_error([ScriptMap(f"m{at}", None, kinds.INT64) for at in range(1025)])
-    assert many == "Too many maps: 1025 of 1024 at most"
-    assert maps_error([ScriptMap("c", None, kinds.INT64, most=1 << 40)]) is None
+    plain = CheckedMap(kinds.INT64, kinds.INT64, "hash", 4096)
+    assert maps_error({}) is maps_error({"a": plain}) is None
+    large = CheckedMap(kinds.INT64, kinds.Text(1024), "hash", 100_000_000)
+    found = maps_error({"a": plain, "b": large})
+    assert found is not None
+    assert found[1] == "b"
+    assert "@b takes most of it: make max_map_keys, its declared size" in found[0]
+    assert maps_error({f"m{at}": plain for at in range(1025)}) == (
+        "Too many maps: 1025 of 1024 at most",
+        "m0",
+    )
+    assert maps_error({"c": CheckedMap(None, kinds.INT64, "hash", 1 << 40)}) is None
+
+
+@pytest.mark.parametrize(
+    ("script", "problem"),
+    [
+        ("struct s { int a[10000000]; } begin { let $x: struct s; print($x) }", "1:"),
+        ("struct s { int a[10000000]; } begin { @x = *(struct s*)0 }", "1:"),
+        ("let @a = hash(2000000000); begin { @a[1] = 1 }", "1:36-38: ERROR: Maps can take"),
+    ],
+)
+def test_scripts_that_would_fill_the_host_are_refused(script: str, problem: str) -> None:
+    with pytest.raises(ScriptError, match=r"too large|Maps can take") as caught:
+        checked(script)
+    assert f"stdin:{problem}" in str(caught.value)

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from engine.trace.bpftrace import types as kinds
-from engine.trace.bpftrace.maps import SCALAR, ScriptMap, aggregate_number, copies
+from engine.trace.bpftrace.maps import SCALAR, ScriptMap, aggregate_number
 from engine.trace.bpftrace.sorting import rows_of
 from engine.trace.bpftrace.types import AGGREGATES, INT64, UINT64, Aggregate, Integer, Text, Tuple
 from engine.trace.bpftrace.values import StackValue
@@ -45,6 +45,11 @@ def test_a_full_map_loses_what_is_new_and_counts_it() -> None:
         except KeyError:
             counted.add(key, 1)
     assert (counted.entries, counted.lost) == ({7: 2}, 1)
+    series = ScriptMap("z", INT64, Aggregate("tseries", True, (10, 5, 5)), most=1)
+    assert series.series(1, 5, 100)
+    assert not series.series(2, 5, 100)
+    averages = ScriptMap("z", INT64, Aggregate("avg"), most=1)
+    assert [averages.average(key, 3) for key in (1, 1, 2)] == [True, True, False]
 
 
 def test_each_bucket_takes_an_entry() -> None:
@@ -116,15 +121,12 @@ def test_zeroed_entries_stay_and_begin_anew() -> None:
 def test_a_moment_does_not_change() -> None:
     averages = ScriptMap("x", INT64, Aggregate("avg"))
     averages.average(1, 5)
-    (then,) = copies([averages])
+    then = averages.copy()
     averages.average(1, 7)
     averages.average(2, 7)
     assert then.entries == {1: [1, 5]}
-    held = averages.entries
-    averages.restore(then)
-    assert averages.entries is held
-    assert held == {1: [1, 5]}
-    averages.average(1, 1)
+    again = then.copy()
+    again.average(1, 1)
     assert then.entries == {1: [1, 5]}
 
 

@@ -121,6 +121,9 @@ REFUSALS: Final = {
     "begin { let $x: 5 }": "1:17-18: ERROR: syntax: expected type name",
     "begin { let $x: struct 5 }": "1:24-25: ERROR: syntax: expected identifier",
     "begin { let $x: int8[y] = 1 }": "1:22-23: ERROR: syntax: expected ']'",
+    'begin { "a\\\nb" }': "1:12-12: ERROR: syntax: unterminated string",
+    "begin { f('a') }": "1:11-12: ERROR: syntax: expected expression",
+    "kprobe:f/pid == 1/ { }": "1:1-13: ERROR: a predicate needs a space in front of it",
     "begin /1 {}": "1:10-11: ERROR: syntax: expected '/' to close predicate",
     "begin { import 5; }": "1:16-17: ERROR: syntax: expected string after 'import'",
     'import "a" begin {}': "1:12-17: ERROR: syntax: expected ';' after import",
@@ -185,6 +188,13 @@ def test_the_place_is_marked_under_the_line() -> None:
     )
 
 
+def test_what_other_languages_have_is_told() -> None:
+    with pytest.raises(ScriptError, match="HINT: strings stand between double quotes"):
+        read("begin { printf('a') }")
+    with pytest.raises(ScriptError, match="HINT: comments begin with //"):
+        read("begin {\n# a comment\n}")
+
+
 def test_spans_are_those_of_bpftrace() -> None:
     text = "begin { $x = f(1) + @y[2] * 3; print($x.a); }"
     statements = read(text).probes[0].body.statements
@@ -246,6 +256,7 @@ def test_predicates_and_paths_with_slashes() -> None:
          ["uprobe:/a/b:c", "uprobe:/a/d:e"]),
         ('uprobe:"/a b/c":d // x\n{ }', "-", ["uprobe:/a b/c:d"]),
         ("BEGIN { } ", "-", ["begin"]),
+        ("kprobe: f,kprobe:\tg { }", "-", ["kprobe:f", "kprobe:g"]),
     ):  # fmt: skip
         probe = read(text).probes[0]
         assert shape(probe.predicate) == predicate, text
@@ -256,6 +267,8 @@ def test_arguments_of_macros_are_values_in_brackets() -> None:
     macro = read("macro m(x) { (x) - 1 } begin { m(2) }").macros[0]
     assert shape(macro.body) == "{=> (- x 1)}"
     assert shape(read("begin { (x) - 1 }").probes[0].body) == "{(cast <x> (- 1))}"
+    script = read("enum { x = 5, y };\nbegin { (y) - 1 }")
+    assert shape(script.probes[0].body) == "{(- y 1)}"
 
 
 def test_operators_bind_as_in_c(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ import pytest
 
 from engine.trace.bpftrace import arithmetic
 from engine.trace.bpftrace import types as kinds
-from engine.trace.bpftrace.formats import Format
+from engine.trace.bpftrace.formats import PrintFormat
 from engine.trace.bpftrace.maps import SCALAR, ScriptMap
 from engine.trace.bpftrace.printing import TextOutput
 from engine.trace.bpftrace.sorting import rows_of
@@ -157,7 +157,7 @@ def test_formats_are_filled_in_as_natively(tmp_path: Path) -> None:
             written.append(str(number))
             values.append(number)
         actions.append(f'printf("{form}\\n", {", ".join(written)})')
-        ours.append(Format.of(form.encode()).renderer(types, NAMES)(values).decode())
+        ours.append(PrintFormat.of(form.encode()).renderer(types, NAMES)(values).decode())
     assert ours == bpftrace(tmp_path, actions)
 
 
@@ -170,7 +170,7 @@ def test_arithmetic_is_that_of_the_kernel(tmp_path: Path) -> None:
         "*": lambda left, right: arithmetic.wrap(left * right, INT64),
         "/": lambda left, right: arithmetic.divide(left, right, INT64),
         "%": lambda left, right: arithmetic.modulo(left, right, INT64),
-        "<<": lambda left, right: arithmetic.shift_left(left, right, INT64),
+        "<<": lambda left, right: arithmetic.wrap(left << (right & 63), INT64),
         ">>": lambda left, right: arithmetic.shift_right(left, right, INT64),
         "&": lambda left, right: left & right,
         "|": lambda left, right: left | right,

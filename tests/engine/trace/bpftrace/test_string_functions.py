@@ -36,8 +36,6 @@ def test_searching_is_that_of_c(haystack: bytes, needle: bytes) -> None:
 def test_strings_end_at_their_room() -> None:
     assert strings.concatenated(b"ab\0x", b"cd") == b"abcd"
     assert len(strings.concatenated(b"a" * 2000, b"")) == 1023
-    assert strings.cut_string(b"abcdef\0", 4) == b"abcd"
-    assert strings.cut_string(b"ab\0cdef", 4) == b"ab"
 
 
 def test_numbers_of_errors_and_signals_have_the_kernels_texts() -> None:

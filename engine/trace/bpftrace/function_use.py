@@ -11,7 +11,7 @@ from engine.trace.bpftrace.type_rules import kind_name
 from engine.trace.bpftrace.types import Type
 
 
-class CallSite(Struct):
+class FunctionUse(Struct):
     """A call, or a name that stands for one.
 
     Attributes:
@@ -55,5 +55,5 @@ class CallSite(Struct):
         self.findings.error(text, self.node, hint)
 
     def given(self, index: int) -> str:
-        """What an argument is, in errors."""
+        """The kind of an argument, for errors."""
         return kind_name(self.kind(index))

@@ -64,6 +64,7 @@ def test_one_error(name: str) -> None:
         CDefinitions.of(read(text).definitions, ScriptText("stdin", text))
     assert len(caught.value.remarks) == 1
     assert caught.value.remarks[0].text
+    assert len(str(caught.value)) < 3000, "who reads more?"
 
 
 def test_many_alternatives_make_a_flat_tree() -> None:

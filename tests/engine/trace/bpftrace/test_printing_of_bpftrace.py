@@ -20,7 +20,7 @@ from bpftracesource import (
 )
 
 from engine.trace.bpftrace import types as kinds
-from engine.trace.bpftrace.formats import Format
+from engine.trace.bpftrace.formats import PrintFormat
 from engine.trace.bpftrace.json_lines import JsonOutput
 from engine.trace.bpftrace.maps import SCALAR, ScriptMap
 from engine.trace.bpftrace.printing import TextOutput
@@ -222,7 +222,7 @@ def test_formats_are_filled_in_as_there(source: BpftraceSource) -> None:
             form += f"%{flags}{width}{precision}{length}{letter}{choice.choice(('', ' ', '|'))}"
             types.append(kind)
         values = [made.value(kind) for kind in types]
-        format_ = Format.of(form.encode())
+        format_ = PrintFormat.of(form.encode())
         if format_.error(types) is not None:
             continue
         shown = [value_words(kind, value) for kind, value in zip(types, values, strict=True)]
@@ -246,6 +246,6 @@ def test_formats_are_refused_as_there(source: BpftraceSource) -> None:
             types[0] = kinds.VOID
         shown = [type_words(kind, type_name(kind)) for kind in types]
         requests.append(" ".join(("check", words(form), str(len(shown)), *shown)))
-        ours.append((Format.of(form.encode()).error(types) or "").encode())
+        ours.append((PrintFormat.of(form.encode()).error(types) or "").encode())
     assert sum(map(bool, ours)) > CASES // 4
     compared(requests, ours, source)

@@ -4,6 +4,7 @@ Only if KPROBE_TUI_BPFTRACE_SOURCE names a checkout of it (0.26). How long its t
 printed (pytest -s).
 """
 
+import ast
 import os
 import re
 import time
@@ -57,7 +58,7 @@ def test_runtime_scripts(checkout: Path) -> None:
     count = 0
     for name, text, parameters in _runtime_scripts(checkout):
         count += 1
-        fault = refusal(text, *parameters)
+        fault = refusal(text, *parameters, program="/bin/sh")
         if fault:
             failed[name] = fault
     print(f"\n{count - len(failed)} of {count} runtime scripts are read; not:")
@@ -99,3 +100,51 @@ def _fields(block: str) -> dict[str, str]:
         last, _, rest = line.partition(" ")
         found[last] = rest.strip()
     return found
+
+
+DIFFERENT: Final = {
+    "config = { blah = 5 }\n#include <stdio.h>\nbegin {}": "the line alone is marked",
+    "#define M M+1\nbegin { M; }": "the use of the macro is marked, not its body",
+    '#define M "a" "b"\nbegin { M; }': "the macro is shown as it is written",
+    '#define M M+1\nbegin { M; }\nend { printf("': "the first error in the text counts",
+}
+"""Wrong scripts of tests/parser.cpp of which something else is said, and why."""
+
+
+def test_wrong_scripts_are_refused_as_there(checkout: Path) -> None:
+    source = (checkout / "tests" / "parser.cpp").read_text()
+    count = 0
+    for text, expected in _refusals(source):
+        count += 1
+        first = expected.lstrip("\n").split("\n", 1)[0].removeprefix("stdin:")
+        if DIFFERENT.get(text, "") == "":
+            assert refusal(text) == first, text
+    print(
+        f"\n{count} wrong scripts, {count - sum(map(bool, DIFFERENT.values()))} refused as there"
+    )
+    assert count > 100
+
+
+_LITERAL: Final = re.compile(
+    r'\s*(?:R"(?P<mark>[^()\s]*)\((?P<raw>.*?)\)(?P=mark)"|"(?P<plain>(?:[^"\\]|\\.)*)")', re.S
+)
+_CALL: Final = re.compile(r'\btest_(?:macro_)?parse_failure\(\s*(?:bpftrace,\s*)?(?=R?")')
+
+
+def _refusals(source: str) -> Iterator[tuple[str, str]]:
+    """Scripts and what is said about them, out of calls in C++."""
+    for call in _CALL.finditer(source):
+        text, at = _literals(source, call.end())
+        comma = re.compile(r"\s*,").match(source, at)
+        if comma is not None:
+            yield text, _literals(source, comma.end())[0]
+
+
+def _literals(source: str, at: int) -> tuple[str, int]:
+    """Strings one behind the other, and the place behind them."""
+    found = ""
+    while (match := _LITERAL.match(source, at)) is not None:
+        raw = match["raw"]
+        found += raw if raw is not None else ast.literal_eval(f'"{match["plain"]}"')
+        at = match.end()
+    return found, at

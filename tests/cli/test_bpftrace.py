@@ -1,0 +1,233 @@
+"""Scripts of bpftrace on guests: what they print, where it stands, how they end."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+from compiled import build
+from guestrun import Outcome, run
+from sysroot import CHECKOUT
+
+SAMPLES = CHECKOUT / "samples" / "bin"
+PROGRAM = r"""
+#include <stdio.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+struct inner { int a; char *name; };
+struct node { long id; struct inner in; struct node *next; char text[12]; };
+enum color { RED, GREEN = 5 };
+int words[4] = { 1, -2, 3, 4 };
+__attribute__((noinline)) long fib(int n) { return n < 2 ? n : fib(n - 1) + fib(n - 2); }
+__attribute__((noinline)) int work(struct node *n, const char *s, short k, unsigned char c,
+                                   enum color e, int *p)
+{
+    return n->id * k + c + strlen(s) + e + p[1];
+}
+int main(int argc, char **argv)
+{
+    struct node b = { 2, { 20, "bee" }, 0, "bbb" }, a = { 1, { -10, "ay" }, &b, "aaa" };
+    for (int i = 0; i < 2; i++) {
+        char line[32];
+        int n = sprintf(line, "work %d\n", work(&a, "hello", -i, 200, GREEN, words));
+        write(1, line, n);
+    }
+    fib(6);
+    if (argc > 1) {
+        if (!fork()) { fib(3); _exit(0); }
+        wait(0);
+    }
+    return 3;
+}
+"""
+GUEST = "work 208\nwork 207\n"
+ACTIONS = (
+    (
+        "uprobe:PROGRAM:fib { @a[arg0] = count(); }",
+        "@a[5]: 1\n@a[6]: 1\n@a[4]: 2\n@a[3]: 3\n@a[0]: 5\n@a[2]: 5\n@a[1]: 8\n",
+    ),
+    ("uretprobe:PROGRAM:fib { @b = max(retval); @b_sum = sum(retval); }", "@b: 8\n@b_sum: 38\n"),
+    (
+        "uprobe:PROGRAM:work { @c[str(arg1), (int16)arg2, arg3] = count(); }",
+        "@c[hello, -1, 200]: 1\n@c[hello, 0, 200]: 1\n",
+    ),
+    (
+        "uprobe:PROGRAM:work /args.k < 0/ { $n = args.n; @d = ($n.id, $n.in.a, str($n.in.name),"
+        " $n.next.id, $n.next.text, args.p[1], args.e); }",
+        "@d: (1, -10, ay, 2, bbb, -2, GREEN)\n",
+    ),
+    ("uprobe:PROGRAM:work { @e = str(((struct mine *)arg0).name); }", "@e: ay\n"),
+    (
+        "uprobe:PROGRAM:work { @f[probe, func, comm] = count(); }",
+        "@f[uprobe:PROGRAM:work, work, program]: 2\n",
+    ),
+    ("uprobe:PROGRAM:main+4 { @g = count(); }", "@g: 1\n"),
+    ("uprobe:PROGRAM:[wf][io]* { @h[func] = count(); }", "@h[work]: 2\n@h[fib]: 25\n"),
+    (
+        "uprobe:PROGRAM:fib { @at[tid] = nsecs; } uretprobe:PROGRAM:fib /@at[tid]/"
+        " { @i = nsecs >= @at[tid]; delete(@at[tid]); }",
+        "@i: true\n",
+    ),
+    (
+        "uprobe:PROGRAM:work { @name[tid] = arg1; }"
+        " uretprobe:PROGRAM:work { @j = str(@name[tid]); clear(@name); }",
+        "@j: hello\n",
+    ),
+    (
+        "tracepoint:syscalls:sys_enter_write { @k[args.fd, str(args.buf, args.count)] = count(); }"
+        " t:syscalls:sys_exit_write { @k_sum = sum(args.ret); }",
+        "@k[1, work 207\n]: 1\n@k[1, work 208\n]: 1\n@k_sum: 18\n",
+    ),
+    (
+        "t:raw_syscalls:sys_enter /args.id == 1/ { @l = count(); @l_most = max(args.args[2]); }"
+        " t:raw_syscalls:sys_exit /args.id == 1/ { @l_ret = max(args.ret); }",
+        "@l: 2\n@l_most: 9\n@l_ret: 9\n",
+    ),
+    (
+        "u:PROGRAM:fib { @m[ustack(2)] = count(); }",
+        "@m[\n        fib+0\n        main+N\n]: 1\n@m[\n        fib+0\n        fib+N\n]: 12\n"
+        "@m[\n        fib+0\n        fib+N\n]: 12\n",
+    ),
+)
+"""Probes, and the maps that they leave, in the order of their names."""
+DEFINED = (
+    "struct mine { long id; int a; int pad; char *name; }; config = { show_debug_info = false } "
+)
+
+
+@pytest.fixture(scope="module")
+def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return build(
+        tmp_path_factory.mktemp("script"), "program", PROGRAM, "-g", "-O0", "-fcf-protection=none"
+    )
+
+
+def scripted(program: Path, script: str, *options: str, args: tuple[str, ...] = ()) -> Outcome:
+    """A script on the program; the program's path is left out of what it prints."""
+    words = (*options, "-q", "-e", script.replace("PROGRAM", str(program)))
+    found = run("bpftrace", *words, "--", str(program), *args, cwd=program.parent)
+    return Outcome(found.code, found.out.replace(str(program), "PROGRAM"), found.err, found.rss)
+
+
+def test_actions_see_what_the_guest_does(program: Path) -> None:
+    found = scripted(program, DEFINED + " ".join(script for script, _ in ACTIONS))
+    maps = "".join(expected for _, expected in ACTIONS)
+    assert found.code == 3, found.err
+    assert re.sub(r"\+[1-9]\d*$", "+N", found.out, flags=re.M) == f"{GUEST}\n\n{maps}"
+
+
+def test_the_order_of_things_is_that_of_hits(program: Path) -> None:
+    script = """BEGIN { printf("begin %s\\n", comm); }
+        uprobe:PROGRAM:work { printf("second %d\\n", (int16)arg2); }
+        uprobe:PROGRAM:work { printf("third\\n"); }
+        uretprobe:PROGRAM:work { printf("gives %d\\n", retval); }
+        tracepoint:syscalls:sys_enter_exit_group { printf("exits %d\\n", args.error_code); }
+        END { printf("end\\n"); }"""
+    expected = (
+        "begin bpftrace\nsecond 0\nthird\ngives 208\nwork 208\n"
+        "second -1\nthird\ngives 207\nwork 207\nexits 3\nend\n"
+    )
+    assert scripted(program, script).out == f"{expected}\n\n"
+    assert scripted(program, script, "--technique", "breakpoint").out == f"{expected}\n\n"
+
+
+def test_a_child_is_seen_too(program: Path) -> None:
+    script = "uprobe:PROGRAM:fib { @[pid, tid, ppid] = count(); }"
+    found = scripted(program, script, args=("fork",))
+    assert found.out == f"{GUEST}\n\n@[1001, 1001, 1000]: 5\n@[1000, 1000, 1]: 25\n", found.err
+
+
+def test_ends(program: Path) -> None:
+    end = ' END { printf("end\\n"); }'
+    for script, code, out in (
+        ("uprobe:PROGRAM:work { exit(7); print(1); }", 7, "end\n\n\n"),
+        (
+            "uretprobe:PROGRAM:work { @++; if (@ == 2) { exit(); } }",
+            0,
+            "work 208\nend\n\n\n@: 2\n",
+        ),
+        ("BEGIN { exit(9); }", 9, "end\n\n\n"),
+        ("config = { print_maps_on_exit = false } BEGIN { @ = 1; }", 3, f"{GUEST}end\n"),
+    ):
+        found = scripted(program, script + end)
+        assert (found.code, found.out) == (code, out), (script, found.err)
+    found = scripted(program, "interval:us:50 { @ = count(); }", "--max-blocks", "9000")
+    assert found.code == 124
+    assert re.search(r"^@: \d+$", found.out, re.M)
+
+
+def test_timers_go_by_the_guests_time(program: Path) -> None:
+    script = (
+        "interval:ms:100 { @i = count(); } profile:hz:10 { @p = count(); } i:s:2 { @two = 1; }"
+    )
+    found = run("bpftrace", "-q", "-e", script, "--", "/bin/sleep", "1.05", cwd=program.parent)
+    assert found.out == "\n\n@i: 10\n@p: 10\n", found.err
+
+
+@pytest.mark.parametrize("arch", ["aarch64", "riscv64"])
+def test_other_processors(arch: str) -> None:
+    guest = str(SAMPLES / arch / "recursion")
+    script = (
+        f"u:{guest}:fibonacci /arg0 < 3/ {{ @[arg0] = count(); }}"
+        f" ur:{guest}:factorial {{ @f = max(retval); }} END {{ clear(@f); }}"
+    )
+    found = run("bpftrace", "-q", "-e", script, "--", guest, cwd=CHECKOUT)
+    assert found.out.endswith("\n\n@[2]: 233\n@[1]: 377\n"), found.err
+
+
+def test_words_of_the_command_line(program: Path, tmp_path: Path) -> None:
+    script = tmp_path / "sizes.bt"
+    script.write_text(
+        f"#!/usr/bin/env -S kprobe-tui bpftrace\nuprobe:{program}:fib /arg0 > $1/"
+        " { @[str($2)] = count(); }\n"
+    )
+    words = ("bpftrace", "-q", str(script), "4", "big")
+    assert "@[big]: 2" in run(*words, "--", str(program), cwd=tmp_path).out
+    out = tmp_path / "out"
+    found = run(*words[:2], "-o", str(out), *words[2:], "--", str(program), cwd=tmp_path)
+    assert (found.out, out.read_text()) == (GUEST, "\n\n@[big]: 2\n")
+    found = run("bpftrace", "-f", "json", *words[2:], "--", str(program), cwd=tmp_path)
+    lines = [json.loads(line) for line in found.out.splitlines() if line.startswith("{")]
+    assert {"type": "map", "data": {"@": {"big": 2}}} in lines
+    dry = run("bpftrace", "--dry-run", *words[2:], "--", str(program), cwd=tmp_path)
+    assert (dry.code, dry.out) == (0, "")
+    for wrong, text in (
+        ((), "no GUEST"),
+        (("-e", "BEGIN { }"), "no GUEST"),
+        (("--", str(program)), "no script"),
+        (("/no/such.bt", "--", str(program)), "/no/such.bt: No such file"),
+        (("-e", "BEGIN {", "--", str(program)), "stdin:1:8"),
+    ):
+        found = run("bpftrace", *wrong, cwd=tmp_path)
+        assert found.code == 2, found.err
+        assert text in found.err
+
+
+def test_what_there_is(program: Path) -> None:
+    def listed(*words: str) -> list[str]:
+        found = run("bpftrace", *words, "--", str(program), cwd=program.parent)
+        assert found.code == 0, found.err
+        return found.out.replace(str(program), "PROGRAM").splitlines()
+
+    assert listed("-l", f"uprobe:{program}:w*k") == ["uprobe:PROGRAM:work"]
+    assert listed("-lv", f"uprobe:{program}:work")[1:] == [
+        "    struct node* n",
+        "    const char* s",
+        "    short k",
+        "    unsigned char c",
+        "    enum color e",
+        "    int* p",
+        "    int retval",
+    ]
+    assert listed("-lv", "t:syscalls:sys_enter_openat") == [
+        "tracepoint:syscalls:sys_enter_openat",
+        "    int __syscall_nr",
+        "    int dfd",
+        "    const char * filename",
+        "    int flags",
+        "    umode_t mode",
+    ]
+    every = listed("-l")
+    assert {"interval:ms:", "self:signal:SIGUSR1", "tracepoint:raw_syscalls:sys_exit"} <= {*every}
+    assert len(every) > 600
