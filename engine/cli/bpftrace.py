@@ -209,7 +209,7 @@ def bpftrace(
         quiet,
         Mode(mode_name),
     )
-    with opened_script(request, console.write_bytes, _say) as scripted:
+    with opened_script(request, console.write_bytes, say) as scripted:
         if dry_run:
             console.remarks(scripted.remarks, values["color"])
             return 0
@@ -241,6 +241,6 @@ def read_script(script: str | None, words: tuple[str, ...]) -> tuple[str, bytes,
         raise CommandError(f"{name}: {error.strerror}") from error
 
 
-def _say(data: bytes) -> None:
+def say(data: bytes) -> None:
     """Write a warning of a script's to standard error."""
     console.text(data.decode(errors="surrogateescape").rstrip("\n"))

@@ -78,6 +78,13 @@ from engine.session.protocol.requests import TraceInstance, TraceRequest
     group=Group.OUTPUT,
 )
 @option("--quiet", is_flag=True, help="Leave out what the guest wrote.", group=Group.OUTPUT)
+@option(
+    "--bpftrace",
+    "script",
+    metavar="FILE",
+    help="Run a script of bpftrace over the run; what it prints goes to stdout, or to -o FILE.",
+    group=Group.EVENTS,
+)
 @file_options
 @probe_options
 @guest_probe_options
@@ -95,6 +102,7 @@ def replay(
     listing: bool,
     quiet: bool,
     mode_name: str,
+    script: str | None,
     **values: Any,
 ) -> int:
     """Live through a recorded run again, with events; FILE is all it needs.
@@ -105,6 +113,11 @@ def replay(
     """
     recording = OpenedRecording(file)
     try:
+        if script is not None:
+            plain = probes_of(dict(values)).is_empty and handlers is None and not listing
+            if not plain or ctx.meta[INSTANCES]:
+                raise click.UsageError("--bpftrace: the script's own events are all there are")
+            return _scripted(recording, file, script, quiet, mode_name, values)
         return _lived_through(
             ctx, recording, file, maxactive_default, handlers, listing, quiet, mode_name, values
         )
@@ -197,6 +210,49 @@ def _lived_through(
                 console.remarks(traced.remarks, values["color"])
                 return 0
             reports = traced.run(attach)
+    show(reports, values["color"])
+    if recording.damage:
+        console.remark(f"{file}: {recording.damage}")
+    return reports.exit_code
+
+
+def _scripted(
+    recording: OpenedRecording,
+    file: str,
+    script: str,
+    quiet: bool,
+    mode_name: str,
+    values: dict[str, Any],
+) -> int:
+    """Live through a recording with a script of bpftrace; the exit code."""
+    from engine.cli.bpftrace import read_script, say  # few replays have one
+    from engine.session.headless.bpftrace import opened_script, script_text
+    from engine.session.protocol.scripts import ScriptRequest
+
+    config = recording.config(
+        technique=values["technique"],
+        returns=values["caught_by"],
+        follow=values["follow"] == "yes",
+    )
+
+    def make(config: GuestConfig) -> Session:
+        session = replayed(recording.opened(config))
+        if not quiet:
+            session.kernel.output = console.write_guest
+        return session
+
+    name, data, _ = read_script(None, (script,))
+    request = ScriptRequest(
+        config,
+        name,
+        script_text(name, data).text,
+        output=values["output"],
+        quiet=True,
+        mode=Mode(mode_name),
+        again=True,
+    )
+    with opened_script(request, console.write_bytes, say, make) as scripted:
+        reports = scripted.run(lambda session: attached(session, values["timeout"]))
     show(reports, values["color"])
     if recording.damage:
         console.remark(f"{file}: {recording.damage}")

@@ -2,11 +2,14 @@
 
 import json
 import re
+import signal
+import subprocess
+import time
 from pathlib import Path
 
 import pytest
-from compiled import build
-from guestrun import Outcome, run
+from compiled import build, tool
+from guestrun import Outcome, run, start
 from sysroot import CHECKOUT
 
 SAMPLES = CHECKOUT / "samples" / "bin"
@@ -231,3 +234,76 @@ def test_what_there_is(program: Path) -> None:
     every = listed("-l")
     assert {"interval:ms:", "self:signal:SIGUSR1", "tracepoint:raw_syscalls:sys_exit"} <= {*every}
     assert len(every) > 600
+
+
+MARKED = r"""
+#include "markers.h"
+long counter;
+SEMAPHORE(step_semaphore);
+int main(void)
+{
+    for (int i = 0; i < 5; i++) {
+        counter += i;
+        if (step_semaphore)
+            MARKER("demo", "step", "step_semaphore", "-4@%0 8@%1", "nor"(i), "nor"("text"));
+    }
+    MARKER("demo", "last", "0", "-8@%0", "nor"(counter));
+    return 0;
+}
+"""
+
+
+def test_markers_and_stores(tmp_path: Path) -> None:
+    headers = CHECKOUT / "tests" / "data" / "markers"
+    guest = build(tmp_path, "marked", MARKED, "-O0", "-no-pie", "-I", str(headers))
+    symbol = next(
+        int(line.split()[0], 16)
+        for line in subprocess.run(
+            [tool("nm"), guest], capture_output=True, text=True, check=True
+        ).stdout.splitlines()
+        if line.endswith(" counter")
+    )
+    script = (
+        f"usdt:{guest}:demo:step {{ @[str(arg1)] = sum(arg0); }}"
+        f" usdt:{guest}:last {{ @last = arg0; @name[probe] = 1; }}"
+        f" watchpoint:{symbol:#x}:8:w {{ @stores = count(); }}"
+    )
+    found = run("bpftrace", "-q", "-e", script, "--", str(guest), cwd=tmp_path)
+    expected = f"@[text]: 10\n@last: 10\n@name[usdt:{guest}:demo:last]: 1\n@stores: 5\n"
+    assert found.out == f"\n\n{expected}", found.err
+
+
+def test_a_recorded_run_gives_the_same(program: Path, tmp_path: Path) -> None:
+    script = tmp_path / "past.bt"
+    script.write_text(
+        f'uprobe:{program}:work {{ printf("%s %d\\n", str(arg1), nsecs > 0); }}'
+        f" uprobe:{program}:fib {{ @[arg0, tid] = count(); }}"
+        " t:syscalls:sys_enter_write { @w[str(args.buf, args.count)] = count(); }"
+    )
+    recording = str(tmp_path / "run")
+    assert run("record", "-o", recording, str(program), cwd=tmp_path).code == 3
+    past = run("replay", "--bpftrace", str(script), recording, cwd=tmp_path)
+    now = run("bpftrace", "-q", str(script), "--", str(program), cwd=tmp_path)
+    assert (past.code, past.out) == (3, now.out), past.err
+    assert now.out.startswith("hello 1\nwork 208\nhello 1\nwork 207\n\n\n@[5, 1000]: 1\n")
+    script.write_text("interval:ms:1 { }")
+    refused = run("replay", "--bpftrace", str(script), recording, cwd=tmp_path)
+    assert refused.code == 2
+    assert "a recorded run has its own" in refused.err
+
+
+def test_the_tool_hears_signals(tmp_path: Path) -> None:
+    script = (
+        'self:signal:SIGUSR1 { printf("first"); } self:signal:SIGUSR1'
+        ' { printf(" second\\n"); exit(4); } BEGIN { printf("begin\\n"); }'
+    )
+    guest = ("/bin/sh", "-c", "while :; do :; done")
+    words = ("bpftrace", "-e", script, "--timeout", "60", "--", *guest)
+    with start(*words, cwd=tmp_path) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"begin\n"
+        while process.poll() is None:
+            process.send_signal(signal.SIGUSR1)
+            time.sleep(0.1)
+        assert process.stdout.read() == b"first second\n\n\n"
+    assert process.returncode == 4

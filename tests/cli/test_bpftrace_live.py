@@ -91,7 +91,7 @@ SCRIPTS = (
     "tracepoint:syscalls:sys_exit_write /args->ret == -9/ { @ = count(); }",
     'tracepoint:raw_syscalls:sys_enter /comm == "program" && args->id == 1/ { @ = count(); }',
     'tracepoint:syscalls:sys_enter_*sleep /comm == "program"/ { @[probe] = count(); }',
-    "uprobe:P:[fn][ie][bg] { @ = count(); }",
+    "uprobe:P:ne* { @ = count(); }",
     "BEGIN { @x = 1; } uprobe:P:fib /@x == 1/ { @x = 2; @n = count(); }",
     r'BEGIN { printf("begin\n"); } uprobe:P:neg { @ = count(); } END { printf("end\n"); }',
     "uprobe:P:neg { @ = sum((int32)arg0); } uretprobe:P:neg { @r = sum((int32)retval); }",

@@ -77,7 +77,10 @@ def script_text(name: str, data: bytes) -> ScriptText:
 
 @contextmanager
 def opened_script(
-    request: ScriptRequest, write: Write, write_error: Write
+    request: ScriptRequest,
+    write: Write,
+    write_error: Write,
+    make: Callable[[GuestConfig], Session] = Session,
 ) -> Iterator[ScriptedGuest]:
     """The guest of a request with its script attached, closed at the end.
 
@@ -85,6 +88,7 @@ def opened_script(
         request: what runs and how.
         write: takes what the script prints, where no file is named.
         write_error: takes its warnings.
+        make: loads the guest.
 
     Raises:
         ScriptError: the script is wrong.
@@ -95,7 +99,7 @@ def opened_script(
     tree = parse(text, request.parameters)
     from engine.session.tracing.script.attached import AttachedScript  # a list needs no compiler
 
-    with _loaded(request.config) as session:
+    with _loaded(request.config, make) as session:
         run = ScriptRun(session)
         sink = ScriptSink(session.outputs, request.output, write, write_error)
         run.printed, run.complain = sink.flush, sink.complain
@@ -110,8 +114,10 @@ def opened_script(
 
 
 @contextmanager
-def _loaded(config: GuestConfig) -> Iterator[Session]:
-    session = Session(config)
+def _loaded(
+    config: GuestConfig, make: Callable[[GuestConfig], Session] = Session
+) -> Iterator[Session]:
+    session = make(config)
     explain(session)
     try:
         yield session

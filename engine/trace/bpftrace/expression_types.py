@@ -14,14 +14,12 @@ from engine.trace.bpftrace.conversions import Conversions
 from engine.trace.bpftrace.findings import Findings, MapFacts
 from engine.trace.bpftrace.folding import (
     Constant,
-    FoldingError,
     KnownRecord,
-    fold_binary,
-    fold_unary,
     literal_type,
     truth,
 )
 from engine.trace.bpftrace.member_types import MemberTypes
+from engine.trace.bpftrace.operator_types import OperatorTypes
 from engine.trace.bpftrace.tokens import whole_number
 from engine.trace.bpftrace.tree import (
     AddressOf,
@@ -54,29 +52,20 @@ from engine.trace.bpftrace.tree import (
     Unary,
 )
 from engine.trace.bpftrace.type_rules import (
-    COMPARISONS,
-    arithmetic_type,
     assignable,
-    compatible,
     integer_of,
     is_histogram,
-    is_number,
     is_signed,
     kind_name,
     part_count,
     promoted,
-    same,
     type_name,
 )
 from engine.trace.bpftrace.types import (
-    BOOL,
     INT64,
     UINT64,
     Aggregate,
-    Array,
     Boolean,
-    Enumeration,
-    Integer,
     Pointer,
     Record,
     Tuple,
@@ -96,11 +85,12 @@ class ExpressionTypes:
         block: finds that of a block.
     """
 
-    __slots__ = ("_block", "_calls", "_casts", "_members", "conversions", "findings")
+    __slots__ = ("_block", "_calls", "_casts", "_members", "conversions", "findings", "operators")
 
     def __init__(self, findings: Findings, block: Callable[[Block], Type | None]) -> None:
         self.findings = findings
         self.conversions = Conversions(findings)
+        self.operators = OperatorTypes(findings, self.conversions, self.of)
         self._block = block
         self._casts = CastTypes(findings, self.of)
         self._members = MemberTypes(findings, self.of)
@@ -324,55 +314,10 @@ class ExpressionTypes:
     # -- operators -----------------------------------------------------------------------------
 
     def _unary(self, node: Node) -> Type | None:
-        unary = cast("Unary", node)
-        kind = self.of(unary.operand)
-        value = self.findings.constants.get(unary.operand)
-        if value is not None:
-            try:
-                folded = fold_unary(unary.operator, value)
-            except FoldingError as error:
-                self.findings.error(str(error), node)
-                return None
-            if folded is not None:
-                return self._constant(node, folded)
-        if kind is None:
-            return None
-        if unary.operator == "*":
-            return self._behind(unary, kind)
-        if isinstance(kind, Boolean) and unary.operator == "!":
-            return BOOL
-        number = integer_of(kind)
-        if number is None and isinstance(kind, Aggregate):
-            number = integer_of(self.conversions.number(unary.operand))
-        if number is None:
-            self.findings.error(
-                f"The {unary.operator} operator can not be used on expressions of type "
-                f"'{type_name(kind)}'",
-                node,
-            )
-            return None
-        if unary.operator == "!":
-            return BOOL
-        return INT64 if number.signed else UINT64
+        return self.operators.unary(cast("Unary", node))
 
-    def _behind(self, unary: Unary, kind: Type) -> Type | None:
-        if isinstance(kind, Pointer):
-            if isinstance(kind.target, Void):
-                if self.findings.is_final:
-                    self.findings.error(
-                        "The * operator cannot be used on a pointer to an unsized type (void *).",
-                        unary,
-                    )
-                return None
-            return kind.target
-        if integer_of(kind) is not None:
-            return UINT64
-        if isinstance(unary.operand, Name) and unary.operand.name == "args":
-            return kind  # `(*args).x` is old spelling
-        self.findings.error(
-            f"The * operator can not be used on expressions of type '{type_name(kind)}'", unary
-        )
-        return None
+    def _binary(self, node: Node) -> Type | None:
+        return self.operators.binary(cast("Binary", node))
 
     def _increment(self, node: Node) -> Type | None:
         increment = cast("Increment", node)
@@ -395,109 +340,6 @@ class ExpressionTypes:
             name = target if isinstance(target, MapName) else target.map
             self.findings.map_value(self.findings.map(name), whole, node)
         return whole
-
-    def _binary(self, node: Node) -> Type | None:
-        binary = cast("Binary", node)
-        left, right = self.of(binary.left), self.of(binary.right)
-        one = self.findings.constants.get(binary.left)
-        other = self.findings.constants.get(binary.right)
-        named = isinstance(left, Enumeration) or isinstance(right, Enumeration)
-        if one is not None and other is not None and not named:
-            try:
-                folded = fold_binary(binary.operator, one, other)
-            except FoldingError as error:
-                self.findings.error(str(error), node)
-                return None
-            if folded is not None:
-                return self._constant(node, folded)
-        if left is None or right is None:
-            return BOOL if binary.operator in COMPARISONS else None
-        kind = self.operation(binary.operator, left, right, node)
-        if kind is not None and self.findings.is_final:
-            self._check_binary(binary, left, right, kind)
-        return kind
-
-    def operation(self, operator: str, left: Type, right: Type, at: Node) -> Type | None:
-        """The type of `left operator right`; None, with an error, if there is no such thing."""
-        if isinstance(left, Boolean) and isinstance(right, Boolean):
-            return BOOL
-        if isinstance(left, Pointer) or isinstance(right, Pointer):
-            return self._pointers(operator, left, right, at)
-        if is_number(left) and is_number(right):
-            kind, odd = arithmetic_type(operator, left, right)
-            if odd:
-                self.findings.warning(odd, at)
-            return kind
-        if operator in COMPARISONS:
-            return BOOL
-        return Integer(64, is_signed(left) or is_signed(right))
-
-    def _pointers(self, operator: str, left: Type, right: Type, at: Node) -> Type | None:
-        compares = operator in COMPARISONS
-        pointer, other = (left, right) if isinstance(left, Pointer) else (right, left)
-        if isinstance(pointer, Pointer) and isinstance(other, Pointer):
-            if compares:
-                if operator not in ("&&", "||") and not same(pointer.target, other.target):
-                    names = f"{type_name(pointer.target)}, {type_name(other.target)}"
-                    self.findings.warning(f"comparison of distinct pointer types: {names}", at)
-                return BOOL
-        elif integer_of(other) is not None or isinstance(other, Boolean):
-            if compares:
-                return BOOL
-            if operator == "+" or (operator == "-" and isinstance(left, Pointer)):
-                return pointer
-        self.findings.error(
-            f"The {operator} operator can not be used on expressions of types "
-            f"{type_name(left)}, {type_name(right)}",
-            at,
-        )
-        return None
-
-    def _check_binary(self, binary: Binary, left: Type, right: Type, kind: Type) -> None:
-        operator, error = binary.operator, self.findings.error
-        if isinstance(left, Pointer) or isinstance(right, Pointer):
-            return
-        if is_number(left) and is_number(right):
-            if operator in ("&&", "||"):
-                self.conversions.number(binary.left)
-                self.conversions.number(binary.right)
-                return
-            target = promoted(left, right) if operator in COMPARISONS else kind
-            if isinstance(target, Aggregate):
-                target = Integer(64, is_signed(target))
-            if target is not None:
-                self.conversions.convert(binary.left, target)
-                self.conversions.convert(binary.right, target)
-        elif isinstance(left, Array) and isinstance(right, Array):
-            if operator not in ("==", "!="):
-                error(f"The {operator} operator cannot be used on arrays.", binary)
-            if left.count != right.count:
-                error("Only arrays of same size support comparison operators.", binary)
-            elif not isinstance(left.element, Integer) or not same(left, right):
-                error("Only arrays of same sized integer support comparison operators.", binary)
-        elif not compatible(left, right):
-            error(
-                f"Type mismatch for '{operator}': comparing {type_name(left)} with "
-                f"{type_name(right)}",
-                binary,
-            )
-        elif operator not in ("==", "!="):
-            error(
-                f"The {operator} operator can not be used on expressions of types "
-                f"{type_name(left)}, {type_name(right)}",
-                binary,
-            )
-        elif isinstance(left, Tuple | Record):
-            target = promoted(left, right)
-            if target is None or not (
-                self.conversions.convert(binary.left, target)
-                and self.conversions.convert(binary.right, target)
-            ):
-                error(
-                    f"Type mismatch for '{operator}': comparing {type_name(left)} with "
-                    f"{type_name(right)}",
-                    binary,
-                )
 
     # -- branches ------------------------------------------------------------------------------
 

@@ -11,6 +11,7 @@ from engine.trace.bpftrace.findings import Findings, ProbeFacts
 from engine.trace.bpftrace.folding import KnownRecord, literal_type
 from engine.trace.bpftrace.functions import function
 from engine.trace.bpftrace.member_types import is_arguments
+from engine.trace.bpftrace.operator_types import variable_behind
 from engine.trace.bpftrace.statement_types import aggregate_call, ends
 from engine.trace.bpftrace.text import Span
 from engine.trace.bpftrace.tree import (
@@ -163,6 +164,10 @@ class Lowering:
             return self._arguments(name, kind)
         return Name(name.span, name.name)
 
+    def _unary(self, node: Node) -> Node:
+        variable = variable_behind(cast("Unary", node))
+        return self._copy(node) if variable is None else self._scratch(variable)
+
     def _arguments(self, name: Name, kind: Record) -> Node:
         """`args` as a whole: a record of its members."""
         fields: list[tuple[str, Expression]] = []
@@ -251,6 +256,7 @@ _SPECIAL: Final[Mapping[type[Node], Callable[[Lowering, Node], Node]]] = {
     Declaration: Lowering._declaration,
     Name: Lowering._name,
     Field: Lowering._field,
+    Unary: Lowering._unary,
     Assignment: Lowering._assignment,
     Call: Lowering._call,
     Conditional: Lowering._conditional,

@@ -23,7 +23,7 @@ A full map loses what is new and counts it (`lost`); one of an "lru" kind drops 
 longest ago, and has to be read and written by methods (`is_plain` is False then).
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
 from engine.trace.bpftrace import types as kinds
@@ -233,6 +233,13 @@ class ScriptMap:
             other.entries = dict(self.entries)
         return other
 
+    def restore(self, other: "ScriptMap") -> None:
+        """Become what a copy is; `entries` stays the same dict, which generated code holds."""
+        copied = other.copy()
+        self.entries.clear()
+        self.entries.update(copied.entries)
+        self.lost = other.lost
+
 
 def aggregate_number(aggregate: kinds.Type, cell: Any) -> int:
     """The number that an aggregate is read as: `if (@x > 5)`, `print(@x[1])`."""
@@ -252,3 +259,8 @@ def average_of(aggregate: kinds.Aggregate, cell: list[int]) -> int:
     """The average of a cell of `avg` or `stats`, rounded towards zero."""
     count, total = cell
     return truncated_quotient(number_of(aggregate, total), count) if count else 0
+
+
+def copies(maps: Iterable[ScriptMap]) -> tuple[ScriptMap, ...]:
+    """All maps as they are now."""
+    return tuple([each.copy() for each in maps])

@@ -182,7 +182,7 @@ class StatementTypes:
         """The type of `now operator value`, as `+=` and the like put it into a variable."""
         if now is None:
             return None
-        whole = self.expressions.operation(operator, now, kind, at)
+        whole = self.expressions.operators.operation(operator, now, kind, at)
         if self._findings.is_final and whole is not None and integer_of(whole) is not None:
             if integer_of(now) is None or (integer_of(kind) is None and not is_castable(kind)):
                 self._findings.error(

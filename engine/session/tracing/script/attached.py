@@ -98,7 +98,9 @@ class AttachedScript:
         session, run, request = self._session, self._run, self._request
         verdicts = session.probes().verdicts
         places = ScriptPlaces(session, verdicts.places, verdicts.program)
-        around = GuestSurroundings(session, verdicts, places, typed=_names_types(tree))
+        around = GuestSurroundings(
+            session, verdicts, places, typed=_names_types(tree), again=request.again
+        )
         checked = self._checked_script(tree, text, around)
         names = run.names(checked.config)
         output: ScriptOutput

@@ -18,6 +18,7 @@ from engine.session.tracing.script.places import (
     KERNELS,
     RAW,
     RAW_EVENTS,
+    TIMERS,
     USERS,
     WATCHES,
     PointError,
@@ -63,6 +64,9 @@ _PROGRAMS: Final = (
     "the guest is a program: uprobe:BINARY:FUNCTION has its functions, and probes of a kernel are"
     " for a guest that is one"
 )
+_RECORDED: Final = (
+    "a timer moves the guest's clock, and a recorded run has its own: bpftrace runs it anew"
+)
 _COUNTERS: Final = (
     "an emulated processor has no counters of its hardware: profile and interval probes sample by"
     " the guest's time"
@@ -85,7 +89,13 @@ class GuestSurroundings:
     """
 
     def __init__(
-        self, session: Session, verdicts: Verdicts, places: ScriptPlaces, *, typed: bool = True
+        self,
+        session: Session,
+        verdicts: Verdicts,
+        places: ScriptPlaces,
+        *,
+        typed: bool = True,
+        again: bool = False,
     ) -> None:
         """Nothing is read before the first question.
 
@@ -93,9 +103,10 @@ class GuestSurroundings:
             session: the guest.
             verdicts: knows its files.
             places: finds what probes name.
+            again: the run is lived through again.
             typed: types of functions are wanted; they cost a millisecond for each place.
         """
-        self._typed = typed
+        self._typed, self._again = typed, again
         self._session = session
         self._arch = session.arch
         self._verdicts = verdicts
@@ -315,6 +326,8 @@ class GuestSurroundings:
         """None if probes of a provider can be had here; else why not, and what to do instead."""
         if provider in KERNELS and not self._session.is_kernel:
             return _PROGRAMS
+        if provider in TIMERS and self._again:
+            return _RECORDED
         if provider == "rawtracepoint":
             return "it has no arguments with types here: tracepoint:GROUP:NAME has them"
         return _REFUSED.get(provider)

@@ -266,3 +266,9 @@ def test_places_are_counted() -> None:
     assert len(checked("kprobe:f* { }", surroundings=surroundings).probes[0].points) == 20
     with pytest.raises(ScriptError, match=r"Can't attach to 21 probes because it exceeds"):
         checked("config = { max_probes = 20 } begin { } kprobe:f* { }", surroundings=surroundings)
+
+
+def test_what_is_at_the_address_of_a_variable_is_the_variable() -> None:
+    script = checked('begin { $a = (1, "b"); @ = *(&$a); }')
+    assert type_name(script.maps[""].value) == "(int8,string[2])"
+    assert not [node for node in nodes(script) if isinstance(node, Unary)]

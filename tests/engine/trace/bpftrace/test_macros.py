@@ -113,3 +113,11 @@ def test_an_error_in_a_macro_tells_where_that_is_used() -> None:
     (remark,) = raised.value.remarks
     assert remark.text.startswith("Type mismatch for $a")
     assert (remark.span.start, remark.hint) == (16, "The macro is used at stdin:4:3.")
+
+
+def test_calls_know_where_their_macros_are_used() -> None:
+    text = 'macro a() { errorf("bad"); } macro b() { a(); } begin { b(); }'
+    script = checked(text)
+    assert [[text[span.start : span.end] for span in spans] for spans in script.uses.values()] == [
+        ["a()", "b()"]
+    ]

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from engine.trace.bpftrace import types as kinds
-from engine.trace.bpftrace.maps import SCALAR, ScriptMap, aggregate_number
+from engine.trace.bpftrace.maps import SCALAR, ScriptMap, aggregate_number, copies
 from engine.trace.bpftrace.sorting import rows_of
 from engine.trace.bpftrace.types import AGGREGATES, INT64, UINT64, Aggregate, Integer, Text, Tuple
 from engine.trace.bpftrace.values import StackValue
@@ -121,12 +121,15 @@ def test_zeroed_entries_stay_and_begin_anew() -> None:
 def test_a_moment_does_not_change() -> None:
     averages = ScriptMap("x", INT64, Aggregate("avg"))
     averages.average(1, 5)
-    then = averages.copy()
+    (then,) = copies([averages])
     averages.average(1, 7)
     averages.average(2, 7)
     assert then.entries == {1: [1, 5]}
-    again = then.copy()
-    again.average(1, 1)
+    held = averages.entries
+    averages.restore(then)
+    assert averages.entries is held
+    assert held == {1: [1, 5]}
+    averages.average(1, 1)
     assert then.entries == {1: [1, 5]}
 
 
