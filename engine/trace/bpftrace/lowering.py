@@ -36,7 +36,7 @@ from engine.trace.bpftrace.tree import (
     Unary,
 )
 from engine.trace.bpftrace.type_rules import settled
-from engine.trace.bpftrace.types import Enumeration, Record, Type
+from engine.trace.bpftrace.types import Enumeration, Pointer, Record, Type
 
 _CLAIMS: Final = frozenset(("static_assert", "assert_str"))
 """Functions that have said all that they say when a script was checked."""
@@ -181,7 +181,14 @@ class Lowering:
         field = cast("Field", node)
         if is_arguments(field.of):
             return Field(field.span, Name(field.of.span, "args"), field.name)
-        return self._copy(node)
+        of = cast("Expression", self._made(field.of))
+        kind = self._findings.types.get(field.of)
+        while isinstance(kind, Pointer) and isinstance(kind.target, Pointer):
+            # A member is looked for behind any number of pointers.
+            kind = kind.target
+            of = Unary(field.of.span, "*", of)
+            self.types[of] = settled(kind)
+        return Field(field.span, of, field.name)
 
     def _call(self, node: Node) -> Node:
         call = cast("Call", node)

@@ -272,3 +272,13 @@ def test_what_is_at_the_address_of_a_variable_is_the_variable() -> None:
     script = checked('begin { $a = (1, "b"); @ = *(&$a); }')
     assert type_name(script.maps[""].value) == "(int8,string[2])"
     assert not [node for node in nodes(script) if isinstance(node, Unary)]
+
+
+def test_a_member_is_behind_any_number_of_pointers() -> None:
+    script = checked("kprobe:f { $p = (struct task_struct ***)arg0; @ = $p.pid; }")
+    kinds = [type_name(script.types[node]) for node in nodes(script) if isinstance(node, Unary)]
+    assert kinds == [
+        "struct task_struct *",
+        "struct task_struct * *",
+    ]
+    assert type_name(script.maps[""].value) == "int32"
