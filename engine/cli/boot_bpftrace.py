@@ -17,8 +17,16 @@ from engine.session.protocol.report import NOT_WHOLE
 from engine.session.protocol.scripts import BootScriptRequest
 
 
+class _BootCommand(ScriptCommand):
+    """The same for a kernel."""
+
+    def collect_usage_pieces(self, ctx: click.Context) -> list[str]:
+        """The pieces of the usage line."""
+        return [*super().collect_usage_pieces(ctx)[:-2], "KERNEL"]
+
+
 @click.command(
-    cls=ScriptCommand,
+    cls=_BootCommand,
     context_settings={"allow_interspersed_args": False},
     uses=(
         (

@@ -19,8 +19,8 @@ from engine.session.tracing.boot_script.kernel_points import RETURNS, KernelPoin
 from engine.session.tracing.boot_script.kernel_types import LOCATIONS, KernelTypes
 from engine.session.tracing.script.events import wrapped
 from engine.trace.bpftrace.captures import Capture, RowReads
-from engine.trace.bpftrace.layouts import size_of
 from engine.trace.bpftrace.tree import AttachPoint
+from engine.trace.bpftrace.type_rules import type_size
 from engine.trace.bpftrace.types import (
     INT64,
     Array,
@@ -333,7 +333,7 @@ def memory_value(address: str, kind: Type) -> str:
     if isinstance(kind, (Buffer, Structure)):
         return f"bytes_at({address}, {kind.size})"
     if isinstance(kind, Array):
-        width = size_of(kind.element)
+        width = type_size(kind.element)
         each = memory_value(f"({address} + each)", kind.element)
         return f"tuple([{each} for each in range(0, {kind.count * width}, {width or 1})])"
     raise UnreadableError(f"{kind} is not read here")
