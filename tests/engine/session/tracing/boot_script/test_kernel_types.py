@@ -89,7 +89,7 @@ def test_what_a_booted_kernel_does_not_have_is_refused_at_its_place() -> None:
         ('kprobe:vfs_read { signal("KILL"); }', "signal is refused: a script only watches"),
         ("kprobe:vfs_read { print(username); }", "username is refused"),
         ('kprobe:vfs_read { cat("/proc/uptime"); }', "cat is refused"),
-        ("tracepoint:*:* { }", "do not fit into the kernel's command line"),
+        ("rawtracepoint:* { }", "do not fit into the kernel's command line"),
         ("fentry:vfs_read { print(args.nothing); }", "nothing"),
     ):
         with pytest.raises(KprobeTuiError) as failure:
