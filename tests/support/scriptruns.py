@@ -106,7 +106,7 @@ class PlainRun:
         """True: actions run where a program does."""
         return True
 
-    def path(self, address: int, size: int) -> bytes:
+    def path(self, where: int | bytes, size: int) -> bytes:
         return b"/a/path"[:size]
 
     def syscall_name(self, number: int) -> bytes:

@@ -179,9 +179,9 @@ class KernelRun:
         """The id of its control group."""
         return self._facts.cgroup()
 
-    def path(self, address: int, size: int) -> bytes:
+    def path(self, where: int | bytes, size: int) -> bytes:
         """The path that a `struct path` stands for."""
-        return self._facts.path(address & _MASK, size)
+        return self._facts.path(where if isinstance(where, bytes) else where & _MASK, size)
 
     def stack(self, space: Literal["user", "kernel"], limit: int) -> tuple[int, ...]:
         """The addresses of the call stack, innermost first."""

@@ -50,7 +50,7 @@ class TaskFacts:
         self._offsets: dict[tuple[str, str], int | None] = {}
 
     def _offset(self, record: str, member: str) -> int:
-        """The offset of a member.
+        """The offset of a member, or the size of a structure, by "" in place of one.
 
         Raises:
             GuestFaultError: the kernel has none.
@@ -58,7 +58,8 @@ class TaskFacts:
         key = record, member
         if key not in self._offsets:
             found = (self._opened.image.layout(record) or {}).get(member)
-            self._offsets[key] = None if found is None else found[0]
+            # Its own size stands under "".
+            self._offsets[key] = None if found is None else found[0] or found[1] * (not member)
         at = self._offsets[key]
         if at is None:
             raise GuestFaultError(0, "read")
@@ -133,21 +134,24 @@ class TaskFacts:
 
     # -- paths ----------------------------------------------------------------------------
 
-    def path(self, address: int, size: int) -> bytes:
+    def path(self, where: int | bytes, size: int) -> bytes:
         """The path that a `struct path` stands for, as of d_path (fs/d_path.c); "" for none.
 
         Args:
-            address: of it.
+            where: its bytes, or its address.
             size: bytes at most.
         """
         try:
-            return self._named(address)[: max(size - 1, 0)]
+            if isinstance(where, int):
+                where = self._addresses.read(where, self._offset("path", ""))
+            offsets = (self._offset("path", each) for each in ("mnt", "dentry"))
+            pair = (int.from_bytes(where[at : at + 8], "little") for at in offsets)
+            return self._named(*pair)[: max(size - 1, 0)]
         except GuestFaultError:
             return b""
 
-    def _named(self, address: int) -> bytes:
+    def _named(self, mount: int, entry: int) -> bytes:
         pointer = self._pointer
-        mount, entry = (pointer("path", each, address) for each in ("mnt", "dentry"))
         nameless = self._nameless(entry)
         if nameless is not None:
             return nameless

@@ -460,7 +460,7 @@ class ScriptRun:
         """Actions run where the program does."""
         return True
 
-    def path(self, address: int, size: int) -> bytes:
+    def path(self, where: int | bytes, size: int) -> bytes:
         """The path of a record of the kernel's, which has none here."""
         return b""
 
