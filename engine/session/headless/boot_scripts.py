@@ -94,7 +94,7 @@ def opened_boot_script(
     try:
         sink = ScriptSink(outputs, request.output, write, write_error)
         booted = Booted(
-            replace(boot, append=" ".join(filter(None, (script.words(), boot.append)))),
+            replace(boot, append=script.words(boot.append)),
             put,
             stdin,
             kernel=kernel,

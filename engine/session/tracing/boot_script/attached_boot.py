@@ -50,6 +50,7 @@ _ENTERED: Final = "do_syscall_64"
 _LEFT: Final = "syscall_exit_to_user_mode"
 _OF_32_BITS: Final = 2
 """TS_COMPAT, in the status of a thread."""
+_ENABLES: Final = "trace_event="
 _WORDS_MOST: Final = 1500
 """Letters of the command line that events may take: a kernel's has 2048."""
 _NO_SIGNAL: Final = "a script only watches a booted system: kprobe-tui serve --boot stops it"
@@ -98,8 +99,11 @@ class CheckedBoot:
         """An error at a place of the script."""
         return ScriptError(Remark("ERROR", text, node.span, self.text, hint))
 
-    def words(self) -> str:
-        """The words of the kernel's command line that enable the script's tracepoints.
+    def words(self, given: str = "") -> str:
+        """The words of the kernel's command line, with what enables the script's tracepoints.
+
+        Args:
+            given: those of the user, whose own events stay enabled.
 
         Raises:
             ScriptError: there are too many.
@@ -115,12 +119,14 @@ class CheckedBoot:
                 for each in self._events(point):
                     wanted[":".join(each)] = None
                     last = point
-        text = f"trace_event={','.join(wanted)}" if wanted else ""
+        others = [word for word in given.split() if not word.startswith(_ENABLES)]
+        own = [word.removeprefix(_ENABLES) for word in given.split() if word.startswith(_ENABLES)]
+        text = _ENABLES + ",".join((*wanted, *own[-1:])) if wanted else ""
         if len(text) > _WORDS_MOST and last is not None:
             raise self.error(
                 f"{len(wanted)} tracepoints do not fit into the kernel's command line", last
             )
-        return text
+        return f"{' '.join(others)} {text}".strip() if wanted else given
 
     def _events(self, point: AttachPoint) -> Iterator[tuple[str, str]]:
         if self.types.problem(point):

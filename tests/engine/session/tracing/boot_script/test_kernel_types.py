@@ -79,6 +79,14 @@ def test_a_kernel_is_told_to_enable_the_tracepoints_that_only_it_can_tell(
     assert checked(script).words() == words
 
 
+def test_what_the_user_tells_the_kernel_stays() -> None:
+    """A kernel takes the last word of a name: the user's own events stand in ours."""
+    script = checked("tracepoint:sched:sched_switch { }")
+    told = script.words("trace_event=block:* quiet panic=1 trace_event=irq:*")
+    assert told == "quiet panic=1 trace_event=sched:sched_switch,irq:*"
+    assert checked("kprobe:vfs_read { }").words("trace_event=irq:* x") == "trace_event=irq:* x"
+
+
 def test_what_a_booted_kernel_does_not_have_is_refused_at_its_place() -> None:
     """One error each, with what to do instead."""
     for script, told in (
