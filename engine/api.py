@@ -18,7 +18,7 @@ from engine.session.debugger.interpreter import Interpreter
 from engine.session.guest.terminal import CapturedStreams
 from engine.session.protocol import commands as cmd
 from engine.session.protocol import events as ev
-from engine.session.protocol.config import GuestConfig, Mode
+from engine.session.protocol.config import USUAL_CPU, GuestConfig, Mode
 from engine.session.protocol.frames import GuestFrame as GuestFrame
 from engine.session.protocol.views import RunState, StopCause
 from engine.trace.ring import Ring
@@ -320,6 +320,7 @@ def open_guest(
     max_blocks: int | None = None,
     technique: str = "auto",
     linux_rules: bool = False,
+    guest_cpu: str = USUAL_CPU,
 ) -> Guest:
     """Load a program into a guest, which stands at its first instruction.
 
@@ -334,6 +335,7 @@ def open_guest(
         max_blocks: basic blocks after which it is ended.
         technique: of probes: auto, breakpoint or jump.
         linux_rules: accept and refuse probes exactly as Linux does.
+        guest_cpu: level of its processor, v2 or v3.
 
     Raises:
         KprobeTuiError: it cannot be loaded.
@@ -347,5 +349,6 @@ def open_guest(
         seed=seed,
         max_blocks=max_blocks,
         technique=technique,
+        guest_cpu=guest_cpu,
     )
     return Guest(config, stdin, linux_rules=linux_rules)

@@ -7,6 +7,7 @@ No third-party engine is imported below this package, and no record before it is
 """
 
 from collections.abc import Iterator
+from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING, Final
 
@@ -69,11 +70,23 @@ def records() -> Iterator["Arch"]:
 
 
 def by_name(name: str) -> "Arch":
-    """The architecture of that name; KeyError if there is none."""
+    """The architecture of that name, of a later model for NAME-MODEL; KeyError for none."""
+    front, _, model = name.partition("-")
     for arch in ARCHES:
-        if arch.name == name:
-            return arch.record
+        if arch.name == front:
+            return of_model(arch.record, model) if model else arch.record
     raise KeyError(name)
+
+
+@cache
+def _of_model(name: str, model: str) -> "Arch":
+    record = by_name(name)
+    return record.models[model](record)
+
+
+def of_model(arch: "Arch", model: str) -> "Arch":
+    """The record of a later processor of an architecture; KeyError if there is none."""
+    return _of_model(arch.name, model)
 
 
 def for_elf(machine: int, bits: int, byteorder: str) -> "Arch | None":

@@ -427,6 +427,8 @@ class Arch(Struct, frozen=True):
         returns: what return probes need of it beside `probes`; None where that is nothing.
         data_flow: which values instructions copy; None where values cannot be followed.
         markers: its way to write operands of static probes (USDT); None where they are not read.
+        model: the later processor that it is, a name of `--guest-cpu`; "" for the usual one.
+        models: makers of the records of later processors, by name, from this one.
     """
 
     name: str
@@ -484,6 +486,13 @@ class Arch(Struct, frozen=True):
     stores_byte: Callable[[bytes], bool] = lambda raw: True
     data_flow: "Callable[[], DataFlow] | None" = None
     markers: "Callable[[], MarkerSyntax] | None" = None
+    model: str = ""
+    models: "Mapping[str, Callable[[Arch], Arch]]" = field(default_factory=dict)
+
+    @property
+    def full_name(self) -> str:
+        """The name with the model, where that is not the usual one: see `engine.arch.by_name`."""
+        return f"{self.name}-{self.model}" if self.model else self.name
 
     def __post_init__(self) -> None:
         """Check it; EngineError where it is incomplete."""

@@ -98,7 +98,17 @@ class ArchCpu(RegisterFile, MemoryAccess, Protocol):
         """Random bytes from the seed of the run."""
 
 
-class LentCpu(ArchCpu, Protocol):
+class FrameCpu(ArchCpu, Protocol):
+    """The same for code that saves many registers at once."""
+
+    def read_block(self, names: Sequence[str], size: int) -> bytes:
+        """Registers one after another, little endian, each in so many bytes as the widest has."""
+
+    def write_block(self, names: Sequence[str], size: int, data: bytes) -> None:
+        """Set such registers; none of them is one of which only a part may be written."""
+
+
+class LentCpu(FrameCpu, Protocol):
     """The same where the host lends what its processor has more than the emulated one."""
 
     def read_registers(self, names: Sequence[str]) -> tuple[int, ...]:
@@ -109,13 +119,3 @@ class LentCpu(ArchCpu, Protocol):
 
         It must be one that was screened as `Screening.BORROW`, see `engine.cpu.host_vectors`.
         """
-
-
-class FrameCpu(ArchCpu, Protocol):
-    """The same for code that saves many registers at once."""
-
-    def read_block(self, names: Sequence[str], size: int) -> bytes:
-        """Registers one after another, little endian, each in so many bytes as the widest has."""
-
-    def write_block(self, names: Sequence[str], size: int, data: bytes) -> None:
-        """Set such registers; none of them is one of which only a part may be written."""

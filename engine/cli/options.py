@@ -16,7 +16,9 @@ from engine.cli.scripts import GuestStart, found_by_path, hidden, interpreted
 from engine.errors import CommandError
 from engine.session.protocol.config import (
     DEFAULT_MEMORY,
+    GUEST_CPUS,
     PLAIN,
+    USUAL_CPU,
     GuestConfig,
     TurnKind,
     recorded_turns,
@@ -188,6 +190,14 @@ _GUEST_OPTIONS: Final = (
         default=1,
         metavar="N",
         help="Processors that the guest is told of; it runs on one, in turns.",
+        group=Group.GUEST,
+    ),
+    option(
+        "--guest-cpu",
+        type=click.Choice(GUEST_CPUS),
+        default=USUAL_CPU,
+        show_default=True,
+        help="Level of the guest's processor: v3 has AVX2, FMA and BMI (x86-64).",
         group=Group.GUEST,
     ),
     option(
@@ -409,6 +419,7 @@ _NO_GUEST: Final[dict[str, Any]] = {
     "max_blocks": None,
     "memory": DEFAULT_MEMORY,
     "cpus": 1,
+    "guest_cpu": USUAL_CPU,
     "clock": "guest",
     "start": None,
 }
@@ -471,6 +482,7 @@ def config_of(values: dict[str, Any], **more: Any) -> GuestConfig:
         max_blocks=None if blocks is None else min(blocks, _MOST),
         memory=values["memory"],
         cpus=values["cpus"],
+        guest_cpu=values["guest_cpu"],
         clock=values["clock"],
         start=_first_moment(values, start.shares),
         technique=values.get("technique", "auto"),

@@ -98,4 +98,5 @@ def figures(session: Session, loading: float, running: float) -> None:
         f"loaded in {loading * 1e3:.0f} ms, ran {running * 1e3:.0f} ms, "
         f"{made.system_calls} system calls, {made.blocks} counted blocks, "
         f"{made.fills} TLB fills, {made.touched >> 10} KiB touched"
+        + (f", {made.lent} AVX, FMA and BMI instructions" if made.lent else "")
     )

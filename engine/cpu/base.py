@@ -298,6 +298,15 @@ class SharesTime(Protocol):
         """
 
 
+@runtime_checkable
+class Borrows(Protocol):
+    """A processor for which the host executes what the emulated one has not."""
+
+    @property
+    def lent(self) -> int:
+        """Number of instructions that it has executed so far."""
+
+
 class EntryTable(Protocol):
     """Addresses at which the program may not begin to execute unnoticed."""
 

@@ -195,6 +195,11 @@ class UnicornCpu(UnicornState):
         return LentTranslations(names.target if names is not None else "", lent, self._ways)
 
     @property
+    def lent(self) -> int:
+        """Number of instructions that the host has lent so far."""
+        return self._screen.lent
+
+    @property
     def traps(self) -> Traps:
         """Breakpoints that are dealt with inside the emulator."""
         return self._traps

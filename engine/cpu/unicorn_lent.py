@@ -22,7 +22,7 @@ from zlib import crc32
 
 from engine.arch.engines import LentCode, LentInsns
 from engine.cpu import hostmemory as host
-from engine.cpu import native, unicorn_locks
+from engine.cpu import native, unicorn_float, unicorn_locks
 from engine.cpu import unicorn_linkage as linkage
 from engine.cpu.ram import PAGE
 from engine.cpu.unicorn_blocks import BlockTable
@@ -57,6 +57,14 @@ _INSIDE: Final = (
 _CHECKS: Final = {"x86_64": "9366b2c3e6ddb078"}
 """CRC-32 of the code, by target, in hex."""
 
+_COUNTED_AT: Final = 0x38
+_COUNT: Final = bytes.fromhex(
+    "488b8720f7ffff"  # mov rax, [rdi-0x8e0]
+    "488b4008"  # mov rax, [rax+8]
+    "48ff4038"  # inc qword [rax+0x38]
+)
+"""Stands in front of all code: counts it in the record."""
+
 _Make: Final = ctypes.CFUNCTYPE(
     ctypes.c_uint64, ctypes.c_uint64, ctypes.c_void_p, ctypes.c_uint64, ctypes.c_uint64
 )
@@ -88,6 +96,13 @@ class LentTranslations:
         if self._record is not None:
             ways.keep(ctypes.addressof(ctypes.c_char.from_buffer(self._record)))
         self.active = self._code is not None
+
+    @property
+    def count(self) -> int:
+        """Number of those that have been begun within translations."""
+        if self._record is None:
+            return 0
+        return int.from_bytes(self._record[_COUNTED_AT : _COUNTED_AT + 8], "little")
 
     def runs(self, address: int, raw: bytes) -> bool:
         """True if translations of an instruction call the host's code for it."""
@@ -124,13 +139,16 @@ class _LentCodes:
         place = self._places.get(key)
         if place is not None:
             return place
-        code = self._insns.code(raw, address, self.routines.__getitem__, hooked=hooked)
+        code = self._insns.code(raw, address, self._routine, hooked=hooked)
         place = self._put(code) if code is not None else 0
         if place:
             self._places[key] = place
         else:  # what was translated now has none: `made` is asked next
             self._places.pop((*key[:2], not hooked), None)
         return place
+
+    def _routine(self, name: str) -> int:
+        return self.routines.get(name, 0)
 
     def made(self, address: int, raw: bytes) -> bool:
         """True if the last translation of an instruction calls code for it."""
@@ -142,10 +160,10 @@ class _LentCodes:
         return raw, address if self._insns.depends_on_address(raw) else 0, hooked
 
     def _put(self, code: LentCode) -> int:
-        at, size = self._used, len(code.code)
+        at, size = self._used, len(_COUNT) + len(code.code)
         if at + size > _ROOM:
             return 0
-        self._room[at : at + size] = code.code
+        self._room[at : at + size] = _COUNT + code.code
         self._used = -(-(at + size) // _ALIGN) * _ALIGN
         return self._base + at | (_SETS_FLAGS if code.sets_flags else 0)
 
@@ -198,6 +216,8 @@ def _led(target: str, insns: LentInsns) -> _LentCodes | None:
         return None
     (base,), memory = placed
     codes.routines |= {name: base + 8 * len(WORDS) + at for name, at in _PLACES.items()}
+    if not unicorn_float.install(target):  # MXCSR does not hold all flags then
+        del codes.routines["control"]
     if not linkage.redirect(slots, [codes.routines[name] for name in ("fetch", "translate")]):
         linkage.redirect(slots, list(own))
         return None

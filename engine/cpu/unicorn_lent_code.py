@@ -6,11 +6,12 @@ lent instructions, which `engine.arch.x86_64.vex_host` makes. In front of all st
 Unicorn's functions, under the names in brackets (`WORDS`).
 
 `translate` notes where an instruction begins (words of the record of `unicorn_lent`: 0x0 address,
-0x8 awaited, 0x10 bytes that are given instead, 0x18 code for it, 0x20 those bytes, 0x40 the
-instruction). When its first byte is fetched, and not before, `fetch` looks whether it has a VEX
-prefix, fetches the rest and asks for code. Where there is some, Unicorn is given a no-operation
-as long, and a call of the code behind it: fetches that fault, ends of pages, hooks and the trap
-flag stay Unicorn's. Code that sets flags leaves them in cc_src (CC_OP_EFLAGS).
+0x8 awaited, 0x10 bytes that are given instead, 0x18 code for it, 0x20 those bytes, 0x38 how many
+have run, 0x40 the instruction). When its first byte is fetched, and not before, `fetch` looks
+whether it has a VEX prefix, behind others perhaps, fetches the rest and asks for code. Where there
+is some, Unicorn is given a no-operation as long, and a call of the code behind it: fetches that
+fault, ends of pages, hooks and the trap flag stay Unicorn's. Code that sets flags leaves them in
+cc_src (CC_OP_EFLAGS).
 
 Code that goes the slow way has this frame: 0x8 the host's MXCSR, 0xc another, 0x10 an underflow
 that is not masked, 0x18 room for the operand, 32 bytes at a multiple of 32, 0x60 its address,
@@ -20,6 +21,11 @@ in rax. `guarded` and `flushed` load an MXCSR under which nothing is raised, beh
 raises what the guest wants raised, and `drowned` notes an underflow: one that is not masked is one
 without loss too, as flushing to zero shows. They change rcx and rsi alone.
 Where overflow or underflow is raised, PE may be set although nothing is lost.
+
+Code that accesses memory by element calls these instead, in whatever frame, with the CPUX86State
+in rdi, the address in rsi and the return address of the code itself last: `take` loads (edx bytes;
+the value in rax), `claim` looks whether as many may be stored, `give` stores (the value in rdx,
+ecx bytes). `control` puts esi into MXCSR, and leaves rdi.
 """
 
 from typing import Final
@@ -28,7 +34,7 @@ WORDS: Final = (
     *("translate", "cpu_ldub_code", "tcg_emit_op", "make", "raise_exception_ra"),
     *("cpu_ldub_data_ra", "cpu_lduw_data_ra", "cpu_ldl_data_ra", "cpu_ldq_data_ra"),
     *("cpu_stb_data_ra", "cpu_stw_data_ra", "cpu_stl_data_ra", "cpu_stq_data_ra"),
-    "probe_access",
+    *("probe_access", "helper_ldmxcsr"),
 )
 """The functions whose addresses stand in front, in this order."""
 
@@ -56,7 +62,7 @@ ROUTINES: Final = (
         "49c744240801000000"  # mov qword [r12+0x8],0x1
         "49c744241000000000"  # mov qword [r12+0x10],0x0
         "49c744241800000000"  # mov qword [r12+0x18],0x0
-        "ff1529ffffff"  # call qword [translate]
+        "ff1521ffffff"  # call qword [translate]
         "498b442418"  # mov rax,qword [r12+0x18]
         "31c9"  # xor ecx,ecx
         "49894c2408"  # mov qword [r12+0x8],rcx
@@ -68,7 +74,7 @@ ROUTINES: Final = (
         "488bad00030000"  # mov rbp,qword [rbp+0x300]
         "4889ef"  # mov rdi,rbp
         "be02000000"  # mov esi,0x2
-        "ff1504ffffff"  # call qword [emit]
+        "ff15fcfeffff"  # call qword [emit]
         "c6400101"  # mov byte [rax+0x1],0x1
         "488b8df0980000"  # mov rcx,qword [rbp+0x98f0]
         "4801e9"  # add rcx,rbp
@@ -87,7 +93,7 @@ ROUTINES: Final = (
         "5b"  # pop rbx
         "c3"  # ret
         # plain:
-        "ff25b3feffff",  # jmp qword [translate]
+        "ff25abfeffff",  # jmp qword [translate]
     ),
     (
         "fetch",
@@ -106,7 +112,7 @@ ROUTINES: Final = (
         "4883780800"  # cmp qword [rax+0x8],0x0
         "750c"  # jne begin
         # ordinary:
-        "ff2588feffff"  # jmp qword [fetch]
+        "ff2580feffff"  # jmp qword [fetch]
         # given:
         "0fb6440820"  # movzx eax,byte [rax+rcx*1+0x20]
         "c3"  # ret
@@ -123,7 +129,23 @@ ROUTINES: Final = (
         "4989f4"  # mov r12,rsi
         "48c7430800000000"  # mov qword [rbx+0x8],0x0
         "4531ed"  # xor r13d,r13d
-        "e838010000"  # call next
+        # first:
+        "e85b010000"  # call next
+        "89c1"  # mov ecx,eax
+        "80e1e7"  # and cl,0xe7
+        "80f926"  # cmp cl,0x26
+        "740e"  # je prefix
+        "3c67"  # cmp al,0x67
+        "740a"  # je prefix
+        "89c1"  # mov ecx,eax
+        "80e1fe"  # and cl,0xfe
+        "80f964"  # cmp cl,0x64
+        "750b"  # jne opcode
+        # prefix:
+        "4183fd0b"  # cmp r13d,0xb
+        "72dd"  # jb first
+        "e925010000"  # jmp other
+        # opcode:
         "41be01000000"  # mov r14d,0x1
         "3cc5"  # cmp al,0xc5
         "7413"  # je last
@@ -194,7 +216,7 @@ ROUTINES: Final = (
         "488b85581b0000"  # mov rax,qword [rbp+0x1b58]
         "488b8830040000"  # mov rcx,qword [rax+0x430]
         "480b8848040000"  # or rcx,qword [rax+0x448]
-        "ff1579fdffff"  # call qword [make]
+        "ff154efdffff"  # call qword [make]
         "4885c0"  # test rax,rax
         "742e"  # je other
         "48894318"  # mov qword [rbx+0x18],rax
@@ -221,7 +243,7 @@ ROUTINES: Final = (
         "4883ec08"  # sub rsp,0x8
         "4889ef"  # mov rdi,rbp
         "4b8d342c"  # lea rsi,[r12+r13*1]
-        "ff1512fdffff"  # call qword [fetch]
+        "ff15e7fcffff"  # call qword [fetch]
         "0fb6c0"  # movzx eax,al
         "4288442b40"  # mov byte [rbx+r13*1+0x40],al
         "49ffc5"  # inc r13
@@ -246,7 +268,7 @@ ROUTINES: Final = (
         "488bb42490000000"  # mov rsi,qword [rsp+0x90]
         "4801ee"  # add rsi,rbp
         "488b9424a8000000"  # mov rdx,qword [rsp+0xa8]
-        "ff15f6fcffff"  # call qword [ldq]
+        "ff15cbfcffff"  # call qword [ldq]
         "4889042b"  # mov qword [rbx+rbp*1],rax
         "83c508"  # add ebp,0x8
         "4439e5"  # cmp ebp,r12d
@@ -256,7 +278,7 @@ ROUTINES: Final = (
         "488bbc2498000000"  # mov rdi,qword [rsp+0x98]
         "488bb42490000000"  # mov rsi,qword [rsp+0x90]
         "488b9424a8000000"  # mov rdx,qword [rsp+0xa8]
-        "488d05b1fcffff"  # lea rax,[ldub]
+        "488d0586fcffff"  # lea rax,[ldub]
         "41d1ec"  # shr r12d,1
         "42ff14e0"  # call qword [rax+r12*8]
         "488903"  # mov qword [rbx],rax
@@ -304,7 +326,7 @@ ROUTINES: Final = (
         "b901000000"  # mov ecx,0x1
         "41b801000000"  # mov r8d,0x1
         "4c8b8c24a8000000"  # mov r9,qword [rsp+0xa8]
-        "ff154efcffff"  # call qword [probe]
+        "ff1523fcffff"  # call qword [probe]
         "4883c408"  # add rsp,0x8
         "c3",  # ret
     ),
@@ -334,7 +356,7 @@ ROUTINES: Final = (
         "4801ee"  # add rsi,rbp
         "488b142b"  # mov rdx,qword [rbx+rbp*1]
         "488b8c24a8000000"  # mov rcx,qword [rsp+0xa8]
-        "488d05bbfbffff"  # lea rax,[stb]
+        "488d0590fbffff"  # lea rax,[stb]
         "450fbcc5"  # bsf r8d,r13d
         "42ff14c0"  # call qword [rax+r8*8]
         "4401ed"  # add ebp,r13d
@@ -386,7 +408,7 @@ ROUTINES: Final = (
         "4881c480000000"  # add rsp,0x80
         "488b1424"  # mov rdx,qword [rsp]
         "be13000000"  # mov esi,0x13
-        "ff25f2faffff",  # jmp qword [raise]
+        "ff25c7faffff",  # jmp qword [raise]
     ),
     (
         "flushed",
@@ -411,7 +433,97 @@ ROUTINES: Final = (
         "misaligned",
         "488b1424"  # mov rdx,qword [rsp]
         "be0d000000"  # mov esi,0xd
-        "ff25acfaffff",  # jmp qword [raise]
+        "ff2581faffff",  # jmp qword [raise]
+    ),
+    (
+        "take",
+        "89d0"  # mov eax,edx
+        "4889ca"  # mov rdx,rcx
+        "4c8d057dfaffff"  # lea r8,[ldub]
+        "0fbcc0"  # bsf eax,eax
+        "41ff24c0",  # jmp qword [r8+rax*8]
+    ),
+    (
+        "claim",
+        "8d4416ff"  # lea eax,[rsi+rdx*1-0x1]
+        "31f0"  # xor eax,esi
+        "a900100000"  # test eax,0x1000
+        "7514"  # jne both
+        "4989c9"  # mov r9,rcx
+        "b901000000"  # mov ecx,0x1
+        "41b801000000"  # mov r8d,0x1
+        "ff2595faffff"  # jmp qword [probe]
+        # both:
+        "53"  # push rbx
+        "55"  # push rbp
+        "4154"  # push r12
+        "4889fb"  # mov rbx,rdi
+        "488d6c16ff"  # lea rbp,[rsi+rdx*1-0x1]
+        "4881e500f0ffff"  # and rbp,0xfffffffffffff000
+        "4989cc"  # mov r12,rcx
+        "4989c9"  # mov r9,rcx
+        "ba01000000"  # mov edx,0x1
+        "b901000000"  # mov ecx,0x1
+        "41b801000000"  # mov r8d,0x1
+        "ff1566faffff"  # call qword [probe]
+        "4889df"  # mov rdi,rbx
+        "4889ee"  # mov rsi,rbp
+        "ba01000000"  # mov edx,0x1
+        "b901000000"  # mov ecx,0x1
+        "41b801000000"  # mov r8d,0x1
+        "4d89e1"  # mov r9,r12
+        "ff1547faffff"  # call qword [probe]
+        "415c"  # pop r12
+        "5d"  # pop rbp
+        "5b"  # pop rbx
+        "c3",  # ret
+    ),
+    (
+        "give",
+        "8d440eff"  # lea eax,[rsi+rcx*1-0x1]
+        "31f0"  # xor eax,esi
+        "a900100000"  # test eax,0x1000
+        "7511"  # jne bytes
+        "0fbcc1"  # bsf eax,ecx
+        "4c89c1"  # mov rcx,r8
+        "4c8d0d08faffff"  # lea r9,[stb]
+        "41ff24c1"  # jmp qword [r9+rax*8]
+        # bytes:
+        "53"  # push rbx
+        "55"  # push rbp
+        "4154"  # push r12
+        "4155"  # push r13
+        "4156"  # push r14
+        "4889fb"  # mov rbx,rdi
+        "4889f5"  # mov rbp,rsi
+        "4989d4"  # mov r12,rdx
+        "4189cd"  # mov r13d,ecx
+        "4d89c6"  # mov r14,r8
+        # each:
+        "4889df"  # mov rdi,rbx
+        "4889ee"  # mov rsi,rbp
+        "410fb6d4"  # movzx edx,r12b
+        "4c89f1"  # mov rcx,r14
+        "ff15daf9ffff"  # call qword [stb]
+        "48ffc5"  # inc rbp
+        "49c1ec08"  # shr r12,0x8
+        "41ffcd"  # dec r13d
+        "75e1"  # jne each
+        "415e"  # pop r14
+        "415d"  # pop r13
+        "415c"  # pop r12
+        "5d"  # pop rbp
+        "5b"  # pop rbx
+        "c3",  # ret
+    ),
+    (
+        "control",
+        "4883ec10"  # sub rsp,0x10
+        "48893c24"  # mov qword [rsp],rdi
+        "ff15dff9ffff"  # call qword [control]
+        "488b3c24"  # mov rdi,qword [rsp]
+        "4883c410"  # add rsp,0x10
+        "c3",  # ret
     ),
 )
 """(name, code) of the routines, in the order in which they call one another."""

@@ -123,6 +123,7 @@ class Screen:
         self._lends = lends
         self._lend = lend
         self._lent: LentTranslations | None = None
+        self._borrowed = 0
         self._vectors: HostVectors | None = None
         self._attunes = bool(arch.float_suspects) and not host_float
         self._unusual = False
@@ -225,6 +226,11 @@ class Screen:
             self._blocks.append((pc, len(raw), found))
             self._stop()
 
+    @property
+    def lent(self) -> int:
+        """Number of instructions that the host has lent so far, in translations and outside."""
+        return self._borrowed + (0 if self._lent is None else self._lent.count)
+
     def _begins_to_lend(self, screened: tuple[Screened, ...]) -> bool:
         """True if one of these is the first to lend, and translations call such from now on."""
         if self._lent is not None or not self._lends:
@@ -239,21 +245,21 @@ class Screen:
         found = self._arch.screen(insns)
         if self._lends:
             found = tuple(item for item in found if item.action is not Screening.EXTEND)
-        if self._lent is not None:
-            found = tuple(item for item in found if not self._runs(item, insns))
+        if self._lent is not None and found:
+            first, raw = insns[0].address, b"".join(insn.raw for insn in insns)
+            found = tuple(item for item in found if not self._runs(item, raw, first))
         if self._host_float:
             return tuple(item for item in found if not item.computes)
         if self._unusual:
             return found
         return tuple(item for item in found if not item.unusual)
 
-    def _runs(self, item: Screened, insns: tuple[Insn, ...]) -> bool:
-        """True if translations call the host's code for one of some instructions."""
+    def _runs(self, item: Screened, raw: bytes, first: int) -> bool:
+        """True if translations call the host's code for one; the bytes begin at `first`."""
         if item.action is not Screening.BORROW or self._lent is None:
             return False
-        at = item.address - insns[0].address
-        raw = b"".join(insn.raw for insn in insns)[at : at + item.size]
-        return self._lent.runs(item.address, raw)
+        at = item.address - first
+        return self._lent.runs(item.address, raw[at : at + item.size])
 
     def attune(self, cpu: Cpu) -> None:
         """Before a run: what is screened may depend on how the program controls its floats."""
@@ -306,8 +312,13 @@ class Screen:
         if found is None and self._table.several:  # another program's code has a hook here
             self._pass = address
             return None, False
+        if found is not None and self._begins_to_lend((found,)):
+            # Unicorn has seen less of it than there is, or `look` would have begun.
+            self._served.clear()
+            self._uc.flush_code()
+            found = None
         if found is None:  # the guest has rewritten its code here
-            del self._served[address]
+            self._served.pop(address, None)
             hook = self._at.pop(address, None)  # a removed one may be called once more
             if hook is not None:
                 self._hooks.remove(hook)
@@ -328,6 +339,7 @@ class Screen:
         except _NoMemoryError as error:
             return Stop(StopKind.OUT_OF_MEMORY, address=error.page), False
         self.behind = address + found.size
+        self._borrowed += found.action is Screening.BORROW
         cpu.write_register(self._arch.roles.pc, after)
         return None, True
 
@@ -368,6 +380,7 @@ class _OwnRights:
         self.read_register = cpu.read_register
         self.read_registers = cpu.read_registers
         self.write_register = cpu.write_register
+        self.read_block, self.write_block = cpu.read_block, cpu.write_block
         self.float_flags = cpu.float_flags
         self.clear_float_flags = cpu.clear_float_flags
         self.execute = cpu.execute

@@ -175,7 +175,8 @@ def open_image(k: Thread, request: ExecRequest) -> ElfImage:
         image = k.machine.images.open(source, name, root)
     except ImageError as error:
         raise LinuxError(errno.ENOEXEC) from error
-    if for_elf(image.machine, image.bits, image.byteorder) is not k.arch:
+    arch = for_elf(image.machine, image.bits, image.byteorder)
+    if arch is None or arch.name != k.arch.name:
         k.unsupported(f"{name}: a program for {image.machine_name}")
         raise LinuxError(errno.ENOEXEC)
     return image

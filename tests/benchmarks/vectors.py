@@ -3,7 +3,8 @@
 `python tests/benchmarks/vectors.py [--runs N]`; on `src/vectors.c`. A figure is a run with many
 rounds minus one with few, each the minimum of N, by the instructions between them: called within
 translations (`inside`), carried out outside of them (`outside`, as where Unicorn's library is
-another), by qemu-user where it is installed, and by this machine. `--json` prints data.
+another), by qemu-user where it is installed, and by this machine; behind them the ratio to that
+and to qemu-user. A gather is of eight numbers. `--json` prints data.
 """
 
 import argparse
@@ -26,7 +27,7 @@ from sessionkit import loaded
 from engine.cpu import native, unicorn_lent
 
 _SOURCE = Path(__file__).resolve().parent / "src" / "vectors.c"
-_INSNS = {"search": 2, "product": 2, "bits": 3}
+_INSNS = {"search": 2, "product": 2, "bits": 3, "gather": 3, "masked": 2, "control": 2}
 """Instructions of a round."""
 _ROUNDS = {"inside": 10_000_000, "outside": 5_000, "qemu": 10_000_000, "native": 100_000_000}
 _FEW = 100
@@ -88,7 +89,9 @@ def main() -> None:
         return
     for kernel, figures in found.items():
         for way, nanoseconds in figures.items():
-            print(f"{kernel:<8} {way:<8} {nanoseconds:>12.1f} ns")
+            ratio = figures["inside"] / nanoseconds
+            beside = "" if way in ("inside", "outside") else f", inside / this {ratio:.2f}"
+            print(f"{kernel:<8} {way:<8} {nanoseconds:>12.1f} ns{beside}")
 
 
 if __name__ == "__main__":

@@ -20,21 +20,24 @@ What they raise where underflow is not masked is not all known; see `engine.cpu.
 """
 _MASKED, _ALL = 9, 21
 """Numbers of controls in `tests/data/avx/forms.c`."""
+_PREFIXES = (b"\x65", b"\x67", b"\x3e", b"\x65\x67", b"\x2e\x67\x65", b"\x36\x26")
+"""Segments, of which gs begins at 64, and addresses of 32 bits."""
 _BEHIND = ("", "", "setc %al", "adc %rcx, %rax", "lahf", "rcl $1, %rbx", "cmovp %rax, %rdx")
 
 
 def encodings(draw: random.Random, times: int) -> Iterator[bytes]:
-    """Encodings of each plain form, so many times, in registers and places by chance."""
+    """Encodings of each form, so many times, in registers and places by chance."""
     for (key, prefix, memory), form in vex_forms.all_forms().items():
         found = tried = 0
         while found < times and tried < 50 * times:
             tried += 1
             code = _encoded(draw, key, prefix, memory, form)
             insn = vex.known(code)
-            if insn is None or not insn.plain or _clobbers(insn):
+            if insn is None or key == vex.ZERO or _clobbers(insn):
                 continue
             found += 1
-            yield code[: insn.fields.size]
+            front = draw.choice(_PREFIXES) if memory and draw.random() < 0.2 else b""
+            yield front + code[: insn.fields.size]
 
 
 def _encoded(
@@ -46,7 +49,11 @@ def _encoded(
     vvvv = draw.randrange(16) if form.has_register else 0
     rm = draw.randrange(16)
     first = 0x40 | key >> 8 | (0 if reg & 8 else 0x80)
-    if not memory:
+    if form.size == "gather":  # [r12, r13 or r15+vector*scale+distance]
+        first &= ~0x40 if draw.random() < 0.5 else 0xFF
+        sib = draw.randrange(4) << 6 | draw.randrange(8) << 3 | draw.choice((4, 5, 7))
+        tail = bytes((0x44 | (reg & 7) << 3, sib, draw.randrange(256)))
+    elif not memory:
         first |= 0 if rm & 8 else 0x20
         tail = bytes((0xC0 | (reg & 7) << 3 | rm & 7,))
     else:
@@ -84,14 +91,28 @@ def _clobbers(insn: vex.VexInsn) -> bool:
 
 def assembly(codes: list[bytes], draw: random.Random) -> str:
     """A source file with the table that `tests/data/avx/forms.c` runs through."""
+    insns = [known for code in codes if (known := vex.known(code)) is not None]
+    assert len(insns) == len(codes)
     rows = "".join(
-        f" .quad each{at}, {_MASKED if code[3] in _STEPS else _ALL}\n"
-        for at, code in enumerate(codes)
+        f" .quad each{at}, {_MASKED if insn.fields.opcode in _STEPS else _ALL}\n"
+        for at, insn in enumerate(insns)
     )
     text = ".section .note.GNU-stack\n.globl table, table_size\n.data\n.align 8\n"
     text += f"table_size: .quad {len(codes)}\ntable:\n{rows}.text\n"
-    for at, code in enumerate(codes):
-        listed = ", ".join(map(str, code))
+    for at, insn in enumerate(insns):
+        listed = ", ".join(map(str, insn.raw))
         before, behind = draw.choice(_BEFORE), draw.choice(_BEHIND)
+        if draw.random() < 0.9:
+            before = f"{_prepared(insn)} {before}"
         text += f"each{at}: {before}\n .byte {listed}\n {behind}\n ret\n"
     return text
+
+
+def _prepared(insn: vex.VexInsn) -> str:
+    """What has an instruction touch memory where there is some."""
+    fields = insn.fields
+    if fields.key in vex.GATHERS:
+        index = f"%ymm{fields.sib >> 3 & 7 | fields.index_high << 3}"
+        shift = "vpsrlq $58" if fields.opcode & 1 else "vpsrad $25"
+        return f"{shift}, {index}, {index};"
+    return "mov %r15, %rdi;" if fields.key == vex.BYTES_BY_MASK else ""

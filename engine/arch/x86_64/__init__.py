@@ -197,6 +197,12 @@ def _markers() -> "MarkerSyntax":
     return MARKERS
 
 
+def _haswell(arch: Arch) -> Arch:
+    from engine.arch.x86_64 import haswell  # asked for by --guest-cpu only
+
+    return haswell.later(arch)
+
+
 def _data_flow() -> "DataFlow":
     from engine.arch.x86_64.copies import DATA_FLOW  # asked for by who follows values only
 
@@ -323,4 +329,5 @@ X86_64 = Arch(
     kernel_text=_kernel_text,
     data_flow=_data_flow,
     markers=_markers,
+    models={"v3": _haswell},
 )

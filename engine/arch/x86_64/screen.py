@@ -5,9 +5,9 @@
   bzhi loses a bit and blsi has the wrong carry. EVEX is refused; VEX is carried out by the host's
   vector unit where there is one, within translations where they can call it (`vex_host`), outside
   else (`vex`), and refused elsewhere. CPUID offers none of these (the processor is an Ivy Bridge
-  without AVX), so programs that ask first never get here. Where the host lends its own, tzcnt,
-  lzcnt and movbe run in the emulator, whose CPUID does not tell; elsewhere tzcnt is bsf, as on
-  such a processor, and the others are refused.
+  without AVX), so programs that ask first never get here, unless they were given a later one
+  (`haswell`). Where the host lends its own, tzcnt, lzcnt and movbe run in the emulator, whose
+  CPUID does not tell; elsewhere tzcnt is bsf, as on such a processor, and the others are refused.
 - MXCSR does not show the sticky exception flags: they are put into it before an instruction
   stores it, and forgotten when one loads it. Under one that masks not all exceptions, or has
   denormal numbers flushed, arithmetic is carried out here (`sse_arithmetic`). Not where the host

@@ -35,6 +35,7 @@ _REGISTERS = struct.Struct("<" + "Q8x" * len(_SAVED))
 _FLAGS = _GENERAL.index("eflags")
 _RED_ZONE = 128
 _UC_FLAGS = 6  # UC_SIGCONTEXT_SS | UC_STRICT_RESTORE_SS
+_UC_FP_XSTATE = 1
 _UCONTEXT = 8  # offsets in the frame
 _MCONTEXT = _UCONTEXT + 40
 _FPSTATE = _MCONTEXT + 184
@@ -67,14 +68,22 @@ def _fxsave() -> ModuleType:
     return fxsave
 
 
-def _enter(cpu: FrameCpu, frame: SignalFrame, code: int) -> None:
+def enter(cpu: FrameCpu, frame: SignalFrame, code: int, *, extended: bool = False) -> None:
+    """Build the frame and go to the handler.
+
+    Args:
+        cpu: of the program.
+        frame: what is wanted.
+        code: where `SignalAbi.return_code` stands.
+        extended: programs are told of AVX: the frame is xsave's, whatever is in use.
+    """
     fxsave = _fxsave()
     top = frame.stack_top - (0 if frame.on_altstack else _RED_ZONE)
     show_float_flags(cpu)
     image, upper, others = fxsave.save_all(cpu, _SAVED)
     registers = _REGISTERS.unpack(others)
     uses_avx = upper is not fxsave.NONE
-    if uses_avx:
+    if uses_avx or extended:
         image = _with_upper(image, upper)
     fpstate = (top - len(image)) & -64
     at = ((fpstate - _SIZE) & -16) - 8
@@ -86,7 +95,7 @@ def _enter(cpu: FrameCpu, frame: SignalFrame, code: int) -> None:
     sp, flags, size = frame.altstack
     data = _WHOLE.pack(
         frame.restorer or code,
-        *(_UC_FLAGS, 0, sp, flags, 0, size),
+        *(_UC_FLAGS | (_UC_FP_XSTATE if extended else 0), 0, sp, flags, 0, size),
         *registers,
         frame.error_code,
         frame.trap_number,
@@ -215,7 +224,7 @@ def _exception(
 
 
 SIGNALS = SignalAbi(
-    enter=_enter,
+    enter=enter,
     leave=_leave,
     return_code=_RETURN_CODE,
     traps={  # arch/x86/kernel/traps.c

@@ -51,15 +51,15 @@ _GENERAL_VVVV: Final = frozenset({0x2F2, 0x2F3, 0x2F5, 0x2F6, 0x2F7})
 _MOVQ: Final = 0x17E
 MULX: Final = 0x2F6
 """The key of mulx, whose second factor is rdx."""
-_STRINGS: Final = range(0x360, 0x364)
+STRINGS: Final = range(0x360, 0x364)
 _FOURTH: Final = frozenset({0x34A, 0x34B, 0x34C})
 ZERO: Final = 0x177
 """Vzeroall and vzeroupper."""
-_CONTROL_MOVES: Final = 0x1AE
-_BYTES_BY_MASK: Final = 0x1F7
-_MASKED: Final = {0x22C: 4, 0x22D: 8, 0x22E: 4, 0x22F: 8, 0x28C: 0, 0x28E: 0}
+CONTROL_MOVES: Final = 0x1AE
+BYTES_BY_MASK: Final = 0x1F7
+MASKED: Final = {0x22C: 4, 0x22D: 8, 0x22E: 4, 0x22F: 8, 0x28C: 0, 0x28E: 0}
 """Moves of elements by a mask: bytes of an element, 0 where VEX.W tells."""
-_GATHERS: Final = range(0x290, 0x294)
+GATHERS: Final = range(0x290, 0x294)
 
 
 class VexOperand(NamedTuple):
@@ -127,8 +127,8 @@ class VexInsn(NamedTuple):
     def plain(self) -> bool:
         """True if it is about those, one place in memory and flags, and the host computes it."""
         key = self.fields.key
-        beside = key in _MASKED or key in _GATHERS or key in _STRINGS
-        return not beside and key not in (ZERO, _BYTES_BY_MASK, _CONTROL_MOVES)
+        beside = key in MASKED or key in GATHERS or key in STRINGS
+        return not beside and key not in (ZERO, BYTES_BY_MASK, CONTROL_MOVES)
 
     @property
     def immediate(self) -> int:
@@ -157,7 +157,7 @@ def known(raw: bytes) -> VexInsn | None:
     if form.groups is not None and fields.reg not in form.groups:
         return None
     found = VexInsn(fields, form, prefix, long, raw)
-    return None if fields.key in _GATHERS and not _gathers(found) else found
+    return None if fields.key in GATHERS and not _gathers(found) else found
 
 
 _NOTHING: Final = VexForm(None, None, False, None, "", False, False)
@@ -185,13 +185,13 @@ def emulate(cpu: LentCpu, insn: Insn) -> None:
     key = found.fields.key
     if key == ZERO:
         _clear(cpu, whole=found.long)
-    elif key in _MASKED:
+    elif key in MASKED:
         _masked(cpu, found, insn.address)
-    elif key in _GATHERS:
+    elif key in GATHERS:
         _gather(cpu, found)
-    elif key == _BYTES_BY_MASK:
+    elif key == BYTES_BY_MASK:
         _bytes_by_mask(cpu, found)
-    elif key == _CONTROL_MOVES:
+    elif key == CONTROL_MOVES:
         _control(cpu, found, insn.address)
     else:
         _borrow(cpu, found, insn.address)
@@ -276,9 +276,9 @@ def _borrow(cpu: LentCpu, insn: VexInsn, address: int) -> None:
         before[at] = cpu.read_register(_WHOLE[number]).to_bytes(32, "little")
     for at, number in general:
         words[at] = cpu.read_register(NAMES[number])
-    if key in _STRINGS:
+    if key in STRINGS:
         words[3] = cpu.read_register("rax")
-    if key in _STRINGS or key == MULX:
+    if key in STRINGS or key == MULX:
         words[4] = cpu.read_register("rdx")
     flags, mxcsr = cpu.read_registers(_STATE)
     control = mxcsr & _CONTROL | _ALL_MASKED
@@ -303,9 +303,9 @@ def _borrow(cpu: LentCpu, insn: VexInsn, address: int) -> None:
     for at, number in general:
         if results[at] != words[at] or (key == MULX and at < 2):
             cpu.write_register(NAMES[number], results[at])
-    if key in _STRINGS and key & 1:
+    if key in STRINGS and key & 1:
         cpu.write_register("rcx", rcx)
-    elif key in _STRINGS:
+    elif key in STRINGS:
         set_vector(cpu, 0, int.from_bytes(after[4], "little"))
     if (flags ^ new_flags) & _ARITHMETIC:
         cpu.write_register("eflags", flags & ~_ARITHMETIC | new_flags & _ARITHMETIC)
@@ -316,9 +316,14 @@ def _elements(value: int, size: int, count: int) -> list[bytes]:
     return [data[size * at : size * at + size] for at in range(count)]
 
 
+def element_size(insn: VexInsn) -> int:
+    """Bytes of an element of a masked move."""
+    return MASKED[insn.fields.key] or (8 if insn.fields.wide else 4)
+
+
 def _masked(cpu: ArchCpu, insn: VexInsn, address: int) -> None:
     """Vmaskmovps, vmaskmovpd and vpmaskmov: what is not moved is not touched."""
-    size = _MASKED[insn.fields.key] or (8 if insn.fields.wide else 4)
+    size = element_size(insn)
     count = (32 if insn.long else 16) // size
     place = operand_address(insn.fields, insn.raw, address)[0](cpu)
     mask = _elements(vector(cpu, insn.fields.vvvv), size, count)
@@ -393,9 +398,9 @@ def _gather(cpu: ArchCpu, insn: VexInsn) -> None:
                 place = (base + index * scale & reach) + segment & _WORD
                 result[end - size : end] = cpu.read(place, size)
             mask[end - size : end] = bytes(size)
-    finally:
         result[used:] = bytes(32 - used)
         mask[used:] = bytes(32 - used)
+    finally:
         set_vector(cpu, insn.register, int.from_bytes(result, "little"))
         set_vector(cpu, fields.vvvv, int.from_bytes(mask, "little"))
 

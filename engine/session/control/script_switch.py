@@ -84,5 +84,5 @@ class ScriptSwitch:
             self._shown.end()
 
     def texts(self, tick: int | None) -> tuple[str, ...]:
-        """What is shown of the script; nothing if there is none."""
+        """The texts that show the script; none without one."""
         return () if self._shown is None else tuple(self._shown.texts(tick))

@@ -84,7 +84,7 @@ class ShownScript:
             self._script.finish()
 
     def texts(self, tick: int | None) -> Iterator[str]:
-        """Its maps and what it has printed.
+        """The texts that show its maps, and what it has printed.
 
         Args:
             tick: the moment of the past that is looked at; None for now.

@@ -306,7 +306,11 @@ class GuestViews:
             undo=place.present.history.undo_text,
             redo=place.present.history.redo_text,
             histograms=(
-                *run.switches.script.texts(session.cpu.coming() if place.in_past else None),
+                *(
+                    run.switches.script.texts(session.cpu.coming() if place.in_past else None)
+                    if run.switches.script.request is not None
+                    else ()
+                ),
                 *place.present.histograms.texts(running=running.state is RunState.RUNNING),
             ),
             detours=viewing.detours.counts(),

@@ -436,10 +436,10 @@ class LoadedGuest:
                     f"{config.guest}: its loader {name!r} is not in the guest's view; "
                     f"give the tree it belongs to with --root DIR"
                 )
-            if (
-                architectures.for_elf(interpreter.machine, interpreter.bits, interpreter.byteorder)
-                is not self.arch
-            ):
+            found = architectures.for_elf(
+                interpreter.machine, interpreter.bits, interpreter.byteorder
+            )
+            if found is None or found.name != self.arch.name:
                 raise ImageError(
                     f"{config.guest}: its loader {name} is for {interpreter.machine_name}, "
                     f"the program for {self.image.machine_name}; --root DIR gives another tree"

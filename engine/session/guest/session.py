@@ -11,6 +11,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from engine.arch.plan import Mode
+from engine.cpu.base import Borrows
 from engine.errors import TIMED_OUT, CommandError, CutOff, GuestFaultError
 from engine.linux import signals as sig
 from engine.linux.ending import Exit
@@ -45,12 +46,14 @@ class Figures(Struct, frozen=True):
         blocks: counted by its clock.
         fills: of the translation look-aside buffer.
         touched: bytes of memory.
+        lent: instructions that the host has executed for the guest (AVX, FMA, BMI).
     """
 
     system_calls: int
     blocks: int
     fills: int
     touched: int
+    lent: int
 
 
 class Session(LoadedGuest):
@@ -258,6 +261,7 @@ class Session(LoadedGuest):
             self.cpu.blocks(),
             self.ram.control.fills,
             self.ram.used(),
+            self.cpu.lent if isinstance(self.cpu, Borrows) else 0,
         )
 
     def describe(self, pc: int) -> str:

@@ -171,7 +171,7 @@ def described(session: Session) -> RecordedProgram:
     config, paths = session.config, session.paths
     return RecordedProgram(
         recordfile.engine_version(),
-        session.arch.name,
+        session.arch.full_name,
         config.guest,
         paths.guest,
         paths.real,

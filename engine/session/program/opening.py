@@ -29,7 +29,7 @@ from engine.session.program.libraries import (
     ProgramFile,
     ProgramTree,
 )
-from engine.session.protocol.config import GuestConfig
+from engine.session.protocol.config import USUAL_CPU, GuestConfig
 from engine.session.protocol.kernels import KernelChoice
 from engine.session.protocol.report import Report
 
@@ -112,7 +112,7 @@ class OpenedProgram(Struct, frozen=True, eq=False):
                 f"{config.guest}: machine {image.machine_name} ({image.bits} bits, "
                 f"{image.byteorder}-endian) is not supported; supported are {known}"
             )
-        return cls(config, paths, image, arch)
+        return cls(config, paths, image, _of_cpu(arch, config))
 
     def damage(self) -> tuple[Report, ...]:
         """The remark about what is damaged in its files and was not told yet, if there is any."""
@@ -224,6 +224,38 @@ class OpenedProgram(Struct, frozen=True, eq=False):
         images = ProgramImages()
         images.damage = self.image.damage
         return fs, images
+
+
+def _of_cpu(arch: Arch, config: GuestConfig) -> Arch:
+    """The record of the processor that a configuration asks for.
+
+    Raises:
+        CommandError: there is none, or this machine cannot lend what it has.
+    """
+    wanted = config.guest_cpu
+    if wanted == USUAL_CPU:
+        return arch
+    if wanted not in arch.models:
+        raise CommandError(f"--guest-cpu {wanted}: {arch.name} has the usual processor only")
+    require_lender(architectures.of_model(arch, wanted), f"--guest-cpu {wanted}")
+    return architectures.of_model(arch, wanted)
+
+
+def require_lender(arch: Arch, what: str) -> None:
+    """See that this machine lends the vectors that a later processor has.
+
+    Raises:
+        CommandError: it does not, and the program would be told of what it cannot have.
+    """
+    if not arch.model:
+        return
+    from engine.cpu import native  # few guests have another processor than the usual one
+
+    if not native.lends():
+        raise CommandError(
+            f"{what}: this machine lends no AVX2, FMA, BMI and F16C; "
+            "it has none, or KPROBE_TUI_PORTABLE is set"
+        )
 
 
 def _kernel(path: str, choice: KernelChoice) -> "OpenedKernel | None":

@@ -21,7 +21,7 @@ from engine.linux.images import ProgramImages
 from engine.linux.schedule import Choice, Schedule, Why
 from engine.linux.turns import Recorded, TurnKind, turns_of
 from engine.session.program.libraries import CACHE, GuestTree, ProgramFile, parse_cache
-from engine.session.program.opening import OpenedProgram, ProgramPaths
+from engine.session.program.opening import OpenedProgram, ProgramPaths, require_lender
 from engine.session.protocol.config import GuestConfig
 
 
@@ -220,9 +220,12 @@ class OpenedRecording:
         self._files = RecordedFiles(self._recorded.files)
         self.program = self._recorded.program
         self.damage = self._recorded.damage
-        if self.program.arch not in architectures.names():
-            raise RecordingError(f"{path}: of architecture {self.program.arch!r}, unknown here")
-        self._arch = architectures.by_name(self.program.arch)
+        try:
+            self._arch = architectures.by_name(self.program.arch)
+        except KeyError:
+            raise RecordingError(
+                f"{path}: of architecture {self.program.arch!r}, unknown here"
+            ) from None
 
     def config(
         self,
@@ -270,8 +273,10 @@ class OpenedRecording:
         image = self._files.image(program.path)
         if image is None:
             raise RecordingError(f"{self._name}: the program is not in it")
-        if architectures.for_elf(image.machine, image.bits, image.byteorder) is not self._arch:
+        found = architectures.for_elf(image.machine, image.bits, image.byteorder)
+        if found is None or found.name != self._arch.name:
             raise RecordingError(f"{self._name}: the program is not for {program.arch}")
+        require_lender(self._arch, f"{self._name}: recorded with --guest-cpu {self._arch.model}")
         recorded = self._recorded
         return RecordedGuest(
             config,

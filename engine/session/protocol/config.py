@@ -18,6 +18,10 @@ from engine.session.protocol.kernels import KernelChoice
 AUTO: Final = "auto"
 """The name of what is usual, of techniques and of what catches returns."""
 
+USUAL_CPU: Final = "v2"
+GUEST_CPUS: Final = (USUAL_CPU, "v3")
+"""The levels of processors of x86-64 (psABI) that a guest may have; others have the usual one."""
+
 DEFAULT_MEMORY: Final = 1 << 30
 _ELF: Final = b"\x7fELF"
 
@@ -45,6 +49,7 @@ class GuestConfig(Struct, frozen=True):
         max_blocks: stop after so many guest blocks.
         memory: bytes of memory the guest may touch.
         cpus: processors that the guest is told of; it runs on one.
+        guest_cpu: the kind of them, one of `GUEST_CPUS`.
         clock: "guest" (deterministic) or "host".
         start: the guest's clock when it starts, in nanoseconds since 1970; 2026-01-01 if None.
         technique: of probes, one of `engine.probes.techniques.technique_names()`.
@@ -77,6 +82,7 @@ class GuestConfig(Struct, frozen=True):
     max_blocks: int | None = None
     memory: int = DEFAULT_MEMORY
     cpus: int = 1
+    guest_cpu: str = USUAL_CPU
     clock: str = "guest"
     start: int | None = None
     technique: str = AUTO

@@ -231,8 +231,7 @@ class _DeclarationReader:
 
     def __init__(self, definitions: CDefinitions, script: ScriptText, span: Span) -> None:
         self._definitions, self._script, self._end = definitions, script, span.end
-        words = TokenStream(script)
-        words.go(span.start)
+        words = TokenStream(script, part=span)
         self._words = words
         self._depth = 0
 

@@ -61,7 +61,7 @@ class CallCode:
 
     @staticmethod
     def late(run: RunSurroundings) -> dict[str, Any]:
-        """What the code uses of a run."""
+        """The names in the code that are of a run."""
         return {
             "run": run,
             "memory": run.memory,

@@ -76,10 +76,10 @@ def parse(
         remarks.raise_errors()
     macros = CMacros(script, defined)
     command = CommandWords(parameters, program)
-    own = _PartReader(script, Span(0, script.own_end), "", macros, remarks, command)
+    own = _ScriptFileReader(script, Span(0, script.own_end), "", macros, remarks, command)
     parts = [
         *(
-            _PartReader(script, Span(one.start, one.end), one.name, macros, remarks, command)
+            _ScriptFileReader(script, Span(one.start, one.end), one.name, macros, remarks, command)
             for one in script.imported or ()
         ),
         own,
@@ -114,12 +114,14 @@ def imports_of(script: ScriptText, part: Span) -> list[StringLiteral]:
     Raises:
         ScriptError: what stands before that is not understood.
     """
-    reader = _PartReader(script, part, "", CMacros(script, ()), Remarks(script), CommandWords())
+    reader = _ScriptFileReader(
+        script, part, "", CMacros(script, ()), Remarks(script), CommandWords()
+    )
     reader.head()
     return reader.imports
 
 
-class _PartReader:
+class _ScriptFileReader:
     """Reads a script, or one that it imports.
 
     Args:

@@ -168,7 +168,7 @@ class ScriptError(SourceError):
 
 
 class Remarks(Struct):
-    """What was found wrong or odd in a script so far.
+    """Errors and warnings about a script so far.
 
     Attributes:
         script: the text.

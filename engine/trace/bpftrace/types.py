@@ -115,7 +115,7 @@ class Shown(Struct, frozen=True):
 
 
 class Aggregate(Struct, frozen=True):
-    """What a map gathers by a function: `count()`, `hist()`.
+    """Values that a map gathers by a function: `count()`, `hist()`.
 
     Attributes:
         kind: the function.

@@ -9,6 +9,7 @@
    An entry of the table is an instruction's address and how many of the controls it is run under:
    those behind the first nine have exceptions that are raised. */
 #define _GNU_SOURCE
+#include <asm/prctl.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdint.h>
@@ -16,7 +17,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <ucontext.h>
+#include <unistd.h>
 
 #define PAGE 4096
 #define AREA ((unsigned char *)0x10000000)
@@ -178,6 +181,8 @@ static void show(u64 each, int round)
 
 static int is_vcvtps2ph(const unsigned char *code)
 {
+    while (strchr("\x65\x67\x3e\x2e\x36\x26", *code))
+        code++;
     return code[0] == 0xc4 && (code[1] & 0x1f) == 3 && code[3] == 0x1d;
 }
 
@@ -192,6 +197,7 @@ int main(int count, char **words)
     memset(AREA + (PAGES + 1) * PAGE, 0x5a, PAGE);
     mprotect(AREA + PAGES * PAGE, PAGE, PROT_NONE);
     mprotect(AREA + (PAGES + 1) * PAGE, PAGE, PROT_READ);
+    syscall(SYS_arch_prctl, ARCH_SET_GS, 64ul);
     sigaltstack(&own, 0);
     sigaction(SIGSEGV, &action, 0);
     sigaction(SIGFPE, &action, 0);

@@ -303,7 +303,7 @@ class AttachedScript:
 
     @property
     def state(self) -> ScriptState:
-        """Its maps."""
+        """The state that its actions change: maps."""
         return self._state
 
     @property

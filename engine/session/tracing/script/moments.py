@@ -21,11 +21,11 @@ _BETWEEN: Final = 1 << 22
 _OF_TIMER: Final = 100
 """Bytes that the action of a timer takes, which is kept as rows are."""
 _TIME: Final = 8
-"""Where the tick of a row stands in it."""
+"""The place of the tick in a row."""
 
 
 class ScriptMoments:
-    """What is kept of a script's run to know its maps at earlier moments.
+    """Rows of a script's run, kept to know its maps at earlier moments.
 
     Attributes:
         is_whole: all moments from the start of the script on can be shown.

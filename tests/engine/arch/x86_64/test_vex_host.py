@@ -13,7 +13,7 @@ from sessionkit import loaded
 
 from engine.arch.base import TrapKind
 from engine.arch.engines import LentCode
-from engine.arch.x86_64 import vex_host
+from engine.arch.x86_64 import vex, vex_host
 from engine.cpu import native, unicorn_lent
 from engine.cpu.base import Stop, StopKind
 from engine.cpu.ram import PAGE
@@ -60,12 +60,16 @@ def _emulated(program: Path) -> list[str]:
 
 
 def _differences(codes: list[bytes], one: list[str], other: list[str]) -> list[str]:
+    """Lines that differ; processors differ in which bytes vmaskmovdqu may not access."""
     assert len(one) == len(other)
-    return [
-        f"{codes[int(first.split()[0])].hex()}: {first} / {second}"
-        for first, second in zip(one, other, strict=True)
-        if first != second
-    ]
+    found = []
+    for first, second in zip(one, other, strict=True):
+        code = codes[int(first.split()[0])]
+        insn = vex.known(code)
+        assert insn is not None
+        if first != second and (insn.fields.key != vex.BYTES_BY_MASK or "signal 11" not in first):
+            found.append(f"{code.hex()}: {first} / {second}")
+    return found
 
 
 def test_all_forms_do_what_they_do_here(tmp_path: Path, screened: list[bytes]) -> None:
@@ -92,6 +96,7 @@ def test_it_is_the_same_where_code_has_no_room(
     tmp_path: Path, screened: list[bytes], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     program, codes, natively = _built(tmp_path, 3, 1)
+    _run("")  # an engine leads the fetch of code first
     codes_of_process = unicorn_lent._led("x86_64", vex_host.LENT)
     assert codes_of_process is not None
     put, left = codes_of_process._put, [100]
@@ -143,11 +148,75 @@ def test_all_vectors_are_cleared_at_once(code: str, lower: int, screened: list[b
 
 
 def test_a_block_may_have_both_kinds(screened: list[bytes]) -> None:
-    # vpaddd ymm0, ymm0, ymm0; vmaskmovps ymm1, ymm2, [rdi]; vpaddd ymm0, ymm0, ymm0
-    cpu, stop = _run("c5fdfec0 c4e26d2c0f c5fdfec0", rdi=DATA, xmm0=5, xmm1=7)
+    # vpaddd ymm0, ymm0, ymm0; vmovdqu ymm1, [rdi] with two segments; vpaddd ymm0, ymm0, ymm0
+    cpu, stop = _run("c5fdfec0 6465c5fe6f0f c5fdfec0", rdi=DATA, xmm0=5, xmm1=7)
 
-    assert (stop.kind, screened) == (StopKind.SYSCALL, [b"\xc4\xe2\x6d"])
+    assert (stop.kind, screened) == (StopKind.SYSCALL, [b"\x64\x65\xc5"])
     assert (cpu.read_register("xmm0"), cpu.read_register("xmm1")) == (20, 0)
+    assert cpu.lent == 3
+
+
+@pytest.mark.parametrize(
+    ("code", "place"),
+    [
+        ("64c5fe6f0f", DATA + 32 + 16),  # vmovdqu ymm1, fs:[rdi]
+        ("65c5fe6f0f", DATA + 48 + 16),
+        ("65c5fe6f0c2500000000", 48),
+        ("67c5fe6f0f", DATA + 16 & 0xFFFFFFFF),
+        ("3e64c5fe6f4f08", DATA + 32 + 24),
+        ("65c4e2ed8c0f", DATA + 48 + 16),  # vpmaskmovq ymm1, ymm2, gs:[rdi]
+        ("64c4e2ed900c1f", DATA + 32 + 16),  # vpgatherdq ymm1, fs:[rdi+xmm3], ymm2
+    ],
+)
+def test_segments_and_short_addresses(code: str, place: int, screened: list[bytes]) -> None:
+    # vpaddd ymm4, ymm4, ymm4 in front
+    cpu = BareCpu("x86_64", bytes.fromhex("c5ddfee4" + code) + b"\x0f\x05")
+    cpu.write(DATA, bytes(range(128)))
+    cpu.write_register("rdi", DATA + 16)
+    cpu.write_register("fs_base", 32)
+    cpu.write_register("gs_base", 48)
+    cpu.write_register("xmm2", 1 << 63)
+    stop = cpu.run()
+
+    assert screened == []
+    if DATA <= place < DATA + 128:
+        assert stop.kind is StopKind.SYSCALL
+        assert cpu.read_register("xmm1") & 0xFF == place - DATA
+    else:
+        assert (stop.kind, stop.address, cpu.pc) == (StopKind.FAULT, place, CODE + 4)
+
+
+def test_the_first_may_be_one_that_the_emulator_takes_for_less(screened: list[bytes]) -> None:
+    cpu, stop = _run("c4e2ed8c0f", rdi=DATA)  # vpmaskmovq ymm1, ymm2, [rdi]
+    assert stop.kind is StopKind.SYSCALL
+    cpu.write_register("rip", CODE)
+    assert cpu.run().kind is StopKind.SYSCALL
+
+    assert (len(screened), cpu.lent) == (1, 2)
+
+
+def test_mxcsr_is_moved(screened: list[bytes]) -> None:
+    # vdivss xmm0, xmm1, xmm2; vstmxcsr [rdi]; vldmxcsr [rdi+4]; vstmxcsr [rdi+8]
+    code = "c5f25ec2 c5f8ae1f c5f8ae5708 c5f8ae5f10"
+    for place in (DATA, DATA + PAGE - 2):
+        cpu = BareCpu("x86_64", bytes.fromhex(code) + b"\x0f\x05")
+        cpu.write(place + 8, (0x5F80).to_bytes(4, "little"))
+        cpu.write_register("rdi", place)
+        cpu.write_register("xmm1", 0x3F800000)
+        cpu.write_register("xmm2", 0x40400000)
+        assert cpu.run().kind is StopKind.SYSCALL
+        assert cpu.read(place, 4) == (0x1FA0).to_bytes(4, "little")
+        assert cpu.read(place + 16, 4) == (0x5F80).to_bytes(4, "little")
+        assert cpu.read_register("mxcsr") == 0x5F80
+
+    cpu, stop = _run("c5f8ae17", rdi=DATA)  # vldmxcsr [rdi]
+    assert (stop.kind, cpu.read_register("mxcsr")) == (StopKind.SYSCALL, 0)
+    cpu = BareCpu("x86_64", bytes.fromhex("90c5f8ae17"))
+    cpu.write(DATA, b"\0\0\1\0")
+    cpu.write_register("rdi", DATA)
+    stop = cpu.run()
+    assert (stop.kind, stop.number, cpu.pc) == (StopKind.TRAP, 13, CODE + 1)
+    assert screened == []
 
 
 def test_code_that_is_rewritten_is_translated_again(screened: list[bytes]) -> None:
@@ -179,6 +248,12 @@ def test_an_instruction_may_end_with_its_page_and_not_behind_the_last() -> None:
     assert (stop.kind, stop.address, stop.access) == (StopKind.FAULT, end, "execute")
     assert (cpu.pc, cpu.read_register("xmm0")) == (end - 3, 24)
 
+    cpu.patch(end - 4, bytes.fromhex("90906467"))
+    cpu.write_register("rip", end - 8)
+    stop = cpu.run()
+    assert (stop.kind, stop.address, stop.access) == (StopKind.FAULT, end, "execute")
+    assert (cpu.pc, cpu.read_register("xmm0")) == (end - 2, 48)
+
 
 @pytest.mark.parametrize("place", [DATA + 64, DATA + PAGE - 10])
 def test_their_accesses_are_seen(place: int) -> None:
@@ -207,6 +282,40 @@ def test_their_accesses_are_seen(place: int) -> None:
             }
             assert kept == {at: at - DATA & 255 for at in touched}
         assert cpu.pc == CODE + 4
+
+
+@pytest.mark.parametrize("place", [DATA + 64, DATA + PAGE - 10])
+@pytest.mark.parametrize(
+    ("code", "write", "touched"),
+    [
+        ("c4e2758e07", True, {*range(4, 8), *range(20, 24)}),  # vpmaskmovd [rdi], ymm1, ymm0
+        ("c4e2758c07", False, {*range(4, 8), *range(20, 24)}),
+        ("c4e275900497", False, {*range(8, 12), *range(24, 28)}),  # vpgatherdd [rdi+ymm2*4]
+        ("c5f9f7c1", True, {7, 14}),  # vmaskmovdqu xmm0, xmm1
+    ],
+)
+def test_accesses_of_elements_are_seen(
+    code: str, write: bool, touched: set[int], place: int
+) -> None:
+    cpu = BareCpu("x86_64", bytes.fromhex(code) + b"\x90")
+    cpu.write(DATA, bytes(range(256)) * 32)
+    cpu.write_register("rdi", place)
+    cpu.write_register("xmm1", 0x80 << 56 | 0x80 << 112)  # elements 1 and 5 with the next
+    cpu.write_register("ymm1h", 1 << 63)
+    cpu.write_register("xmm2", sum(at + 1 << 32 * at for at in range(4)))
+    cpu.write_register("ymm2h", sum(at + 5 << 32 * at for at in range(4)))
+    pages = {
+        region.physical + at: region.start + at
+        for region in cpu.regions
+        for at in range(0, region.end - region.start, PAGE)
+    }
+
+    stop, seen = cpu.observe(pages)
+
+    assert stop is None
+    assert {access.write for access in seen} == {write}
+    found = {at for access in seen for at in range(access.address, access.address + access.size)}
+    assert {at - place for at in found} == touched
 
 
 def test_flags_are_those_of_before_where_the_operand_faults() -> None:
