@@ -8,9 +8,16 @@ from typing import Any, Final
 import click
 
 from engine.cli import console
-from engine.cli.grouped import Group, GroupedCommand, option
+from engine.cli.grouped import Group, GroupedCommand, SwitchedCommand, option
 from engine.cli.host import attached
-from engine.cli.options import config_of, guest_options, schedule_options
+from engine.cli.options import (
+    BOOT,
+    Command,
+    boot_flag,
+    config_of,
+    guest_options,
+    schedule_options,
+)
 from engine.cli.probe_options import guest_probe_options, probe_options
 from engine.cli.run import show
 from engine.errors import CommandError
@@ -24,7 +31,7 @@ _STDIN: Final = "stdin"
 _OF_SCRIPTS: Final = "BPFTRACE_"
 
 
-class _ScriptCommand(GroupedCommand):
+class ScriptCommand(GroupedCommand):
     """A command whose words in front of `--` are a script's file and parameters."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
@@ -40,6 +47,25 @@ class _ScriptCommand(GroupedCommand):
     def collect_usage_pieces(self, ctx: click.Context) -> list[str]:
         """The pieces of the usage line."""
         return ["[OPTIONS]", "[FILE [PARAMS]...]", "--", "GUEST", "[ARGS]..."]
+
+
+class _SwitchedScript(SwitchedCommand, ScriptCommand):
+    """`bpftrace`, which is another command with --boot."""
+
+    flag = BOOT
+
+    @property
+    def other(self) -> click.Command:
+        """The command that boots."""
+        from engine.cli.boot_bpftrace import bpftrace_boot  # few scripts boot a machine
+
+        return bpftrace_boot
+
+
+def words_of(ctx: click.Context) -> tuple[str, ...]:
+    """The words in front of `--`."""
+    words: tuple[str, ...] = ctx.meta[_WORDS]
+    return words
 
 
 def _first_word(args: Sequence[str], parameters: Sequence[click.Parameter]) -> int:
@@ -67,8 +93,65 @@ def _is_flag(options: Mapping[str, click.Option], name: str) -> bool:
     return found is not None and (found.is_flag or found.count)
 
 
+_OPTIONS: Final = (
+    option(
+        "-e",
+        "script",
+        metavar="SCRIPT",
+        help="Run this text; else the first word in front of -- is the FILE with the script.",
+        group=Group.EVENTS,
+    ),
+    option(
+        "-l",
+        "--list",
+        "listing",
+        is_flag=True,
+        help="List the probes that the word in front of -- means, with globs, and do not run.",
+        group=Group.EVENTS,
+    ),
+    option(
+        "-v",
+        "--verbose",
+        is_flag=True,
+        help="List their arguments, too (-lv).",
+        group=Group.EVENTS,
+    ),
+    option(
+        "--dry-run",
+        is_flag=True,
+        help="Check the script, place its probes, and do not run.",
+        group=Group.EVENTS,
+    ),
+    option(
+        "-o",
+        "--output",
+        metavar="FILE",
+        help="Write what the script prints to FILE, not stdout.",
+        group=Group.OUTPUT,
+    ),
+    option(
+        "-f",
+        "--format",
+        "form",
+        type=click.Choice(FORMATS),
+        default=FORMATS[0],
+        show_default=True,
+        help="Print text, or lines of JSON.",
+        group=Group.OUTPUT,
+    ),
+    option("-q", "--quiet", is_flag=True, help="No word of attached probes.", group=Group.OUTPUT),
+)
+
+
+def script_options(command: Command) -> Command:
+    """Add the options of the commands that run a script."""
+    for add in reversed(_OPTIONS):
+        command = add(command)
+    return command
+
+
 @click.command(
-    cls=_ScriptCommand,
+    cls=_SwitchedScript,
     context_settings={"allow_interspersed_args": False},
     uses=(
         (
@@ -79,52 +162,8 @@ def _is_flag(options: Mapping[str, click.Option], name: str) -> bool:
         ("What a script can be attached to", "-lv 'uprobe:./a.out:*' -- ./a.out"),
     ),
 )
-@option(
-    "-e",
-    "script",
-    metavar="SCRIPT",
-    help="Run this text; else the first word in front of -- is the FILE with the script.",
-    group=Group.EVENTS,
-)
-@option(
-    "-l",
-    "--list",
-    "listing",
-    is_flag=True,
-    help="List the probes that the word in front of -- means, with globs, and do not run.",
-    group=Group.EVENTS,
-)
-@option(
-    "-v",
-    "--verbose",
-    is_flag=True,
-    help="List their arguments, too (-lv).",
-    group=Group.EVENTS,
-)
-@option(
-    "--dry-run",
-    is_flag=True,
-    help="Check the script, place its probes, and do not run.",
-    group=Group.EVENTS,
-)
-@option(
-    "-o",
-    "--output",
-    metavar="FILE",
-    help="Write what the script prints to FILE, not stdout.",
-    group=Group.OUTPUT,
-)
-@option(
-    "-f",
-    "--format",
-    "form",
-    type=click.Choice(FORMATS),
-    default=FORMATS[0],
-    show_default=True,
-    help="Print text, or lines of JSON.",
-    group=Group.OUTPUT,
-)
-@option("-q", "--quiet", is_flag=True, help="No word of attached probes.", group=Group.OUTPUT)
+@script_options
+@boot_flag
 @probe_options
 @guest_probe_options
 @schedule_options
@@ -148,7 +187,7 @@ def bpftrace(
     The script's output goes to stdout, or to the file of -o; standard streams are the guest's.
     The exit code is the guest's, or that of exit(N).
     """
-    words: tuple[str, ...] = ctx.meta[_WORDS]
+    words = words_of(ctx)
     config = config_of(values)
     if listing:
         if script is not None or len(words) > 1:

@@ -25,18 +25,19 @@ class MachineClock:
     Attributes:
         event: time of the next tick of the timer.
         later: time of the next interrupt of another device.
+        watched: time at which somebody looks at the machine, who is no part of it.
     """
 
     def __init__(self, record: MachineRecord) -> None:
         """Begin at 0."""
         self._record = record
         self._skew = 0
-        self.event = self.later = NO_EVENT
+        self.event = self.later = self.watched = NO_EVENT
 
     @property
     def next(self) -> int:
         """The time of whatever comes first."""
-        return min(self.event, self.later)
+        return min(self.event, self.later, self.watched)
 
     @property
     def now(self) -> int:

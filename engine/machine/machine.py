@@ -146,6 +146,7 @@ class BareMachine:
         self._line = bytearray()
         self._panic = ""
         self._leaving = self._reset = self._paused = self._within = self._idles = False
+        self._look: Callable[[], None] = lambda: None
         self._halted, self._interrupted = threading.Event(), threading.Event()
         self.devices: dict[str, Device] = {
             "clock": self.clock,
@@ -260,6 +261,18 @@ class BareMachine:
         self._interrupted.set()
         self._stop_soon()
 
+    def look_at(self, time: int, action: Callable[[], None]) -> None:
+        """Have an action called once at a time, and the machine go on as without it.
+
+        It is called in front of a block, or while the processor waits.
+
+        Args:
+            time: in nanoseconds since power-on.
+            action: replaces the one that waits for its time.
+        """
+        self.clock.watched, self._look = time, action
+        self._plan()
+
     def plug(self, name: str, device: PortDevice, ports: Iterable[int]) -> None:
         """Add a device behind ports, which no other one has."""
         self.devices[name] = device
@@ -341,6 +354,9 @@ class BareMachine:
                 device.pass_time()
             self.clock.later = min((device.due for device in self._virtio), default=NO_EVENT)
             self._bus.update_lines()
+        if self.clock.now >= self.clock.watched:
+            self.clock.watched = NO_EVENT
+            self._look()
 
     @property
     def _stops(self) -> bool:

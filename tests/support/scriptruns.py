@@ -102,7 +102,11 @@ class PlainRun:
     def task(self) -> int:
         return 0x9000
 
-    def path(self, address: int, size: int) -> bytes:
+    def user_mode(self) -> bool:
+        """True: actions run where a program does."""
+        return True
+
+    def path(self, where: int | bytes, size: int) -> bytes:
         return b"/a/path"[:size]
 
     def syscall_name(self, number: int) -> bytes:

@@ -5,8 +5,10 @@ BTF's. The array of pointers to the events has symbols around it where kallsyms 
 """
 
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Final
+
+from msgspec import Struct
 
 from engine.arch.kernel import KernelView
 
@@ -40,38 +42,8 @@ class OwnEvents:
                 group_name, _, event_name = line.partition(":")
                 self._groups.setdefault(group_name, set()).add(event_name)
             return
-        low, high = view.symbol(_FIRST), view.symbol(_BEHIND)
-        if low is None or high is None:
-            low, high = find() or (None, None)
-        call, group = view.layout("trace_event_call"), view.layout("trace_event_class")
-        tracepoint = view.layout("tracepoint")
-        if None in (low, high, call, group, tracepoint):
-            return
-        assert low is not None
-        assert high is not None
-        assert call is not None
-        assert group is not None
-        assert tracepoint is not None
-        if not 0 < high - low <= _MOST:
-            return
-        members = "class" in call and "flags" in call and "system" in group
-        if not members or "name" not in tracepoint:
-            return
-        calls = [at for (at,) in struct.iter_unpack("<Q", view.read(low, (high - low) // 8 * 8))]
-        # `name` and `tp` share a place, in a union without a name.
-        named = call["name"][0] if "name" in call else call["class"][0] + 8
-        tried = []
-        for bit in _TRACEPOINT_BITS:
-            names = []
-            for at in calls:
-                name = self._pointer(at + named)
-                if self._number(at + call["flags"][0], 4) >> bit & 1:
-                    name = self._pointer(name + tracepoint["name"][0])
-                names.append(self._text(name))
-            tried.append((sum(map(str.isidentifier, names)), names))
-        for at, title in zip(calls, max(tried)[1], strict=True):
-            system = self._pointer(self._pointer(at + call["class"][0]) + group["system"][0])
-            self._groups.setdefault(self._text(system), set()).add(title)
+        for call in event_calls(view, find):
+            self._groups.setdefault(call.group, set()).add(call.name)
 
     @property
     def listing(self) -> str:
@@ -101,11 +73,83 @@ class OwnEvents:
             (each for each in found if view.symbol(each) is not None), f"__traceiter_{name}"
         )
 
-    def _number(self, address: int, size: int) -> int:
+
+class EventCall(Struct, frozen=True):
+    """An event as the image has it.
+
+    Attributes:
+        group: of it.
+        name: of it.
+        address: of its `struct trace_event_call`.
+        described: of its `struct trace_event_class`.
+    """
+
+    group: str
+    name: str
+    address: int
+    described: int
+
+
+def event_calls(
+    view: KernelView, find: Callable[[], tuple[int, int] | None] = lambda: None
+) -> Iterator[EventCall]:
+    """All events of an image; none where it does not tell.
+
+    Args:
+        view: the image.
+        find: finds the array of pointers to them where it has no symbols.
+    """
+    low, high = view.symbol(_FIRST), view.symbol(_BEHIND)
+    if low is None or high is None:
+        low, high = find() or (None, None)
+    call, group = view.layout("trace_event_call"), view.layout("trace_event_class")
+    tracepoint = view.layout("tracepoint")
+    if None in (low, high, call, group, tracepoint):
+        return
+    assert low is not None
+    assert high is not None
+    assert call is not None
+    assert group is not None
+    assert tracepoint is not None
+    if not 0 < high - low <= _MOST:
+        return
+    members = "class" in call and "flags" in call and "system" in group
+    if not members or "name" not in tracepoint:
+        return
+    reader = ImageReader(view)
+    calls = [at for (at,) in struct.iter_unpack("<Q", view.read(low, (high - low) // 8 * 8))]
+    # `name` and `tp` share a place, in a union without a name.
+    named = call["name"][0] if "name" in call else call["class"][0] + 8
+    tried = []
+    for bit in _TRACEPOINT_BITS:
+        names = []
+        for at in calls:
+            name = reader.pointer(at + named)
+            if reader.number(at + call["flags"][0], 4) >> bit & 1:
+                name = reader.pointer(name + tracepoint["name"][0])
+            names.append(reader.text(name))
+        tried.append((sum(map(str.isidentifier, names)), names))
+    for at, title in zip(calls, max(tried)[1], strict=True):
+        described = reader.pointer(at + call["class"][0])
+        system = reader.text(reader.pointer(described + group["system"][0]))
+        yield EventCall(system, title, at, described)
+
+
+class ImageReader:
+    """Numbers and texts of an image."""
+
+    def __init__(self, view: KernelView) -> None:
+        """Read an image."""
+        self._view = view
+
+    def number(self, address: int, size: int) -> int:
+        """A number of so many bytes."""
         return int.from_bytes(self._view.read(address, size), "little")
 
-    def _pointer(self, address: int) -> int:
-        return self._number(address, 8)
+    def pointer(self, address: int) -> int:
+        """An address."""
+        return self.number(address, 8)
 
-    def _text(self, address: int) -> str:
+    def text(self, address: int) -> str:
+        """A text, which ends with NUL."""
         return self._view.read(address, _NAME_MAX).split(b"\0")[0].decode("utf-8", "replace")

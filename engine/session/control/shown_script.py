@@ -51,7 +51,7 @@ class ShownScript:
         self.is_over = False
         self._run = run = ScriptRun(session)
         run.ends_guest = False
-        sink = ScriptSink(session, None, self._take, self._take)
+        sink = ScriptSink(session.outputs, None, self._take, self._take)
         run.printed = sink.flush
         self._moments: ScriptMoments | None = None
         tracing = Tracing(

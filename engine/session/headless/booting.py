@@ -84,6 +84,7 @@ class Booted:
         stdin: int | None,
         *,
         repeats: bool = False,
+        kernel: KernelImage | None = None,
     ) -> None:
         """Lay the kernel out.
 
@@ -92,6 +93,7 @@ class Booted:
             put: takes what the console writes, in pieces.
             stdin: the descriptor that the console's input is read from; None for none.
             repeats: the machine may go back and run again; `log` has its console then.
+            kernel: the image of the request, where it is open.
 
         Raises:
             CommandError: the memory is too little or too much, or this host boots no machine.
@@ -101,14 +103,9 @@ class Booted:
             raise CommandError(
                 f"--memory: a machine has {LEAST >> 20} MB to {MOST >> 20} MB, in steps of 4 KB"
             )
-        if os.path.exists(request.kernel) and not is_kernel_image(request.kernel):
-            raise ImageError(
-                f"{request.kernel}: no kernel image; a program is not booted: kprobe-tui run"
-            )
         if len(request.disks) > DISKS_MOST:
             raise CommandError(f"--disk: a machine has {DISKS_MOST} disks at the most")
-        self.kernel = open_kernel(request.kernel)
-        check_bootable(self.kernel)
+        self.kernel = kernel or bootable_kernel(request.kernel)
         initrd = _ramdisk(request, self.kernel)
         self._put, self._waiting = put, bytearray()
         given = os.open(os.devnull, os.O_RDONLY) if stdin is None else stdin
@@ -187,6 +184,19 @@ class Booted:
         if self._waiting:
             waiting, self._waiting = bytes(self._waiting), bytearray()
             self._put(waiting)
+
+
+def bootable_kernel(path: str) -> KernelImage:
+    """The kernel image at a path, which a machine boots.
+
+    Raises:
+        ImageError: it cannot be read, or is of another architecture.
+    """
+    if os.path.exists(path) and not is_kernel_image(path):
+        raise ImageError(f"{path}: no kernel image; a program is not booted: kprobe-tui run")
+    kernel = open_kernel(path)
+    check_bootable(kernel)
+    return kernel
 
 
 def check_bootable(kernel: KernelImage) -> None:

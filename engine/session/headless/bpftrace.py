@@ -101,7 +101,7 @@ def opened_script(
 
     with _loaded(request.config, make) as session:
         run = ScriptRun(session)
-        sink = ScriptSink(session, request.output, write, write_error)
+        sink = ScriptSink(session.outputs, request.output, write, write_error)
         run.printed, run.complain = sink.flush, sink.complain
         tracing = Tracing(session, TraceOptions(), consumer=run.consume)
         try:

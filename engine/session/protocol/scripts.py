@@ -6,6 +6,7 @@ from msgspec import Struct
 
 from engine.arch.plan import Mode
 from engine.session.protocol.config import GuestConfig
+from engine.session.protocol.kernels import KernelChoice
 
 FORMATS = ("text", "json")
 
@@ -36,3 +37,29 @@ class ScriptRequest(Struct, frozen=True):
     quiet: bool = False
     mode: Mode = Mode.STRICT
     again: bool = False
+
+
+class BootScriptRequest(Struct, frozen=True):
+    """A script that is attached to a kernel that is booted.
+
+    Attributes:
+        name: of the script's file; "stdin" for the text of -e.
+        text: of the script.
+        parameters: what `$1` and so on stand for, and named ones.
+        environment: variables that set the script's config, BPFTRACE_*.
+        format: one of `FORMATS`.
+        output: file to write to, None for a stream.
+        quiet: no word of how many probes there are.
+        kernel: the rules that places are judged by.
+        seed: of the script's random numbers.
+    """
+
+    name: str
+    text: str
+    parameters: tuple[str, ...] = ()
+    environment: Mapping[str, str] = {}
+    format: str = FORMATS[0]
+    output: str | None = None
+    quiet: bool = False
+    kernel: KernelChoice = KernelChoice()
+    seed: int = 0

@@ -137,6 +137,18 @@ class BootProbes:
         yield from self.functions(request.returns, "-r", is_return=True)
         yield from self.bodies(request.bodies)
 
+    def probe(self, line: str) -> BootProbe:
+        """The probe of one more definition, which stands in the kernel itself.
+
+        Raises:
+            ProbeError: it is not accepted, with the kernel's own words.
+        """
+        self._take(line)
+        done = self._events.defined[-1]
+        self._check(done)
+        assert done.address is not None, "no module is named"
+        return self._defined(done, done.address)
+
     @property
     def instances(self) -> int:
         """Calls that Linux follows at a time where a definition does not say."""

@@ -48,7 +48,7 @@ from engine.trace.ring_file import describe
 from engine.trace.rows import EventInfo, stack_event
 from engine.trace.staging import Staging
 
-_TRAMPOLINES: Final = ("arch_rethook_trampoline", "__kretprobe_trampoline", "return_to_handler")
+TRAMPOLINES: Final = ("arch_rethook_trampoline", "__kretprobe_trampoline", "return_to_handler")
 """Places that Linux writes over return addresses; the last one is the graph tracer's."""
 
 
@@ -105,7 +105,7 @@ class BootTracing:
         addresses = self._addresses = KernelAddresses(cpu)
         reader = TaskReader(cpu, addresses, task_members(opened.image))
         names = opened.names
-        at = (names.find(name) for name in _TRAMPOLINES)
+        at = (names.find(name) for name in TRAMPOLINES)
         trampolines = frozenset(each for each in at if each is not None)
         self.probes = MachineProbes(cpu, addresses, reader.address, trampolines)
         self._breakpoints: MachineBreakpoints | None = None

@@ -63,7 +63,8 @@ def value_type(data: DataType, space: Space = "none", depth: int = 0) -> Type | 
 def _array(data: DataType, space: Space, depth: int) -> Type | None:
     element = data.element.resolved
     count = data.count or 0
-    if element.kind is TypeKind.CHAR and element.size == 1 and count:
+    # Linux has been compiled with characters that have no sign since 6.2.
+    if (element.kind is TypeKind.CHAR or element.text == "char") and element.size == 1 and count:
         return Text(count + 1)  # one more: such a string is whole if it fills all
     inner = value_type(element, space, depth + 1)
     return None if inner is None else Array(inner, count)

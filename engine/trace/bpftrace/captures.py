@@ -131,8 +131,11 @@ class RunSurroundings(Protocol):
     def task(self) -> int:
         """`curtask`: the address of the kernel's record of the task; 0 outside of kernels."""
 
-    def path(self, address: int, size: int) -> bytes:
-        """`path`: what a `struct path` of the kernel names, at most so many bytes."""
+    def user_mode(self) -> bool:
+        """`usermode`: a program runs, no kernel."""
+
+    def path(self, where: int | bytes, size: int) -> bytes:
+        """`path`: what a `struct path`, or the one at an address, names: so many bytes at most."""
 
     def syscall_name(self, number: int) -> bytes:
         """`syscall_name`: "openat" for its number; "" if there is none."""

@@ -560,7 +560,7 @@ FUNCTIONS: Final[dict[str, Maker]] = {
     "unwatch": _unwatch,
     "uptr": _same,
     "username": _username,
-    "usermode": _fixed("1"),
+    "usermode": _fixed("int(run.user_mode())"),
     "ustack": _stack("user"),
     "ustr": _str,
     "usym": _symbol("user"),

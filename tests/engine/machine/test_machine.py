@@ -3,6 +3,7 @@
 import re
 import struct
 import threading
+from collections.abc import Iterator
 from pathlib import Path
 
 import capstone
@@ -173,8 +174,8 @@ def test_an_exception_comes_to_its_handler(code: bytes, vector: int, pushed: int
     assert not pushed or machine.cpu["rax"] == 0  # not present, a read, of the kernel
 
 
-def test_the_timer_interrupts_a_loop_and_wakes_a_processor() -> None:
-    """A tick of 1,193 counts comes at its nanosecond, whatever the host does meanwhile."""
+def ticking() -> Iterator[BareMachine]:
+    """Machines that count five ticks of 1,193 counts: one in a loop, one that waits for them."""
     setup = b"".join(
         b"\xb0" + bytes((value,)) + b"\xe6" + bytes((port,))  # mov al, value; out port, al
         for port, value in (
@@ -186,14 +187,34 @@ def test_the_timer_interrupts_a_loop_and_wakes_a_processor() -> None:
     looping = b"\x31\xdb\xfb" + b"\x83\xfb\x05\x75\xfb" + CLI_HLT
     waiting = b"\x31\xdb\xfb" + b"\xf4\x83\xfb\x05\x75\xfa" + CLI_HLT
     for body in (looping, waiting):
+        yield with_table(setup + body, v32=count)
+
+
+def test_the_timer_interrupts_a_loop_and_wakes_a_processor() -> None:
+    """A tick of 1,193 counts comes at its nanosecond, whatever the host does meanwhile."""
+    for first, second in zip(ticking(), ticking(), strict=True):
         times = []
-        for _ in range(2):
-            machine = with_table(setup + body, v32=count)
+        for machine in (first, second):
             end = machine.run()
             assert (end.reason, machine.cpu["rbx"]) == (BootEnd.OFF, 5)
             times.append((end.nanoseconds, end.blocks))
         assert times[0] == times[1]
         assert 4_900_000 < times[0][0] < 5_100_000
+
+
+def test_who_looks_at_a_machine_changes_nothing() -> None:
+    """Looks come at their times, while it runs and while it waits, and it ends as without them."""
+    for machine, other in zip(ticking(), ticking(), strict=True):
+        looks: list[int] = []
+
+        def look(machine: BareMachine = machine, looks: list[int] = looks) -> None:
+            looks.append(machine.clock.now)
+            machine.look_at(300_000 * (len(looks) + 1), look)
+
+        machine.look_at(300_000, look)
+        assert machine.run() == other.run()
+        assert len(looks) == 16
+        assert all(0 <= at - 300_000 * (n + 1) < 1000 for n, at in enumerate(looks))
 
 
 def test_a_masked_interrupt_waits() -> None:

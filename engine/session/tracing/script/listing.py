@@ -11,7 +11,7 @@ from engine.session.tracing.script.surroundings import GuestSurroundings
 from engine.trace.bpftrace.attach_points import attach_point
 from engine.trace.bpftrace.text import Remarks, ScriptText, Span
 
-_SHORT: Final = {
+SHORT: Final = {
     "t": "tracepoint",
     "u": "uprobe",
     "ur": "uretprobe",
@@ -25,8 +25,9 @@ _SHORT: Final = {
     "i": "interval",
     "p": "profile",
     "w": "watchpoint",
+    "rt": "rawtracepoint",
 }
-_TIMES: Final = ("hz", "ms", "s", "us")
+TIMES: Final = ("hz", "ms", "s", "us")
 _NOWHERE: Final = Span(0, 0)
 
 
@@ -52,7 +53,7 @@ class ProbeListing:
             ProbeError: there is no provider of that name.
         """
         provider, _, rest = pattern.partition(":")
-        provider = _SHORT.get(provider, provider) or "*"
+        provider = SHORT.get(provider, provider) or "*"
         known = ("self", "tracepoint", "interval", "profile", "usdt", *sorted(USERS))
         known = (*known, *sorted(KERNELS)) if self._kernel else known
         wanted = [each for each in known if fnmatchcase(each, provider)]
@@ -70,7 +71,7 @@ class ProbeListing:
             yield from (f"self:{each}" for each in texts if fnmatchcase(each, rest or "*"))
             return
         if provider in ("interval", "profile"):
-            each = (f"{unit}:" for unit in _TIMES)
+            each = (f"{unit}:" for unit in TIMES)
             yield from (f"{provider}:{one}" for one in each if fnmatchcase(one, rest or "*"))
             return
         parts = rest.split(":") if rest else []

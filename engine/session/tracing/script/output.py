@@ -3,8 +3,7 @@
 from collections.abc import Callable
 from io import FileIO
 
-from engine.session.guest.outputs import OutputFile
-from engine.session.guest.session import Session
+from engine.session.guest.outputs import OutputFile, OutputFiles
 
 _MUCH = 1 << 16
 """Bytes that are not kept back."""
@@ -19,7 +18,7 @@ class ScriptSink:
 
     def __init__(
         self,
-        session: Session,
+        outputs: OutputFiles,
         path: str | None,
         write: Callable[[bytes], object],
         write_error: Callable[[bytes], object],
@@ -27,7 +26,7 @@ class ScriptSink:
         """Set up; a file is not touched yet.
 
         Args:
-            session: the guest.
+            outputs: all files that the run writes.
             path: of a file to write to; None for none.
             write: takes output where there is no file.
             write_error: takes warnings.
@@ -39,7 +38,7 @@ class ScriptSink:
         self._target: OutputFile | None = None
         self._file: FileIO | None = None
         if path is not None:
-            self._target = session.outputs.add("-o", path)
+            self._target = outputs.add("-o", path)
         self._write = write
         self._write_error = write_error
         self._waiting: list[bytes] = []

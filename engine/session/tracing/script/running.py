@@ -456,7 +456,11 @@ class ScriptRun:
         """The kernel's record of a task: a program's kernel is ours, which has none."""
         return 0
 
-    def path(self, address: int, size: int) -> bytes:
+    def user_mode(self) -> bool:
+        """Actions run where the program does."""
+        return True
+
+    def path(self, where: int | bytes, size: int) -> bytes:
         """The path of a record of the kernel's, which has none here."""
         return b""
 

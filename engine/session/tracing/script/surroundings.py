@@ -233,11 +233,11 @@ class GuestSurroundings:
             if place is None:
                 return []
             scope = self._verdicts.lookup.scope_at(place)
-            listed = [_declared(one.type.declared(one.name)) for one, _ in scope.entry_places()]
+            listed = [declaration(one.type.declared(one.name)) for one, _ in scope.entry_places()]
             returned, _ = scope.result()
         except (ProbeError, VariableError, ImageError, IndexError):
             return []
-        return [*listed, _declared(returned.declared("retval"))]
+        return [*listed, declaration(returned.declared("retval"))]
 
     def _described_fields(self, group: str, name: str) -> list[str]:
         if group == sched.GROUP:
@@ -333,7 +333,7 @@ class GuestSurroundings:
         return _REFUSED.get(provider)
 
 
-def _declared(text: str) -> str:
+def declaration(text: str) -> str:
     """A declaration with its asterisks where bpftrace has them: `char* name`."""
     return _ASTERISKS.sub(lambda found: f"{found[1].replace(' ', '')} ", text)
 

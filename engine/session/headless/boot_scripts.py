@@ -1,0 +1,129 @@
+"""Boots with scripts of bpftrace, and lists of what scripts can be attached to in a kernel."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from msgspec.structs import replace
+
+from engine.errors import CommandError, ProbeError
+from engine.machine.machine import BootEnd, MachineEnd
+from engine.session.guest.outputs import OutputFiles
+from engine.session.headless.booting import BEGAN, Booted, BootRequest, bootable_kernel
+from engine.session.kernel.opened import OpenedKernel
+from engine.session.protocol.kernels import KernelChoice
+from engine.session.protocol.report import Report
+from engine.session.protocol.scripts import BootScriptRequest
+from engine.session.tracing.boot_script.attached_boot import AttachedBootScript, CheckedBoot
+from engine.session.tracing.boot_script.kernel_listing import KernelListing
+from engine.session.tracing.script.output import ScriptSink
+from engine.trace.bpftrace.parser import parse
+from engine.trace.bpftrace.text import ScriptText
+
+Write = Callable[[bytes], object]
+
+
+class ScriptedBoot:
+    """A machine with a script attached, before its first instruction.
+
+    Attributes:
+        booted: the machine.
+    """
+
+    def __init__(self, booted: Booted, script: AttachedBootScript) -> None:
+        """Take what belongs together; `opened_boot_script` makes it."""
+        self.booted = booted
+        self._script = script
+
+    @property
+    def incomplete(self) -> bool:
+        """True if the output could not take all of what the script prints."""
+        return self._script.incomplete
+
+    @property
+    def exit_code(self) -> int | None:
+        """The code of the script's exit(); None if it has called none."""
+        return self._script.run.code & 0xFF if self._script.run.over else None
+
+    def run(self) -> MachineEnd:
+        """Run the machine to its end, or to where the script ends it, then the script's own.
+
+        Raises:
+            CommandError: a file that the run writes cannot be created.
+        """
+        self._script.begin()
+        try:
+            end = self.booted.run()
+        finally:
+            over = self._script.run.over
+            self._script.finish()
+        return replace(end, reason=BootEnd.OFF) if over else end
+
+    def remarks(self) -> list[Report]:
+        """Remarks about the run, once it is over."""
+        return self._script.remarks()
+
+
+@contextmanager
+def opened_boot_script(
+    boot: BootRequest,
+    request: BootScriptRequest,
+    put: Callable[[bytes], None],
+    stdin: int | None,
+    write: Write,
+    write_error: Write,
+) -> Iterator[ScriptedBoot]:
+    """The machine of a request with its script attached, closed at the end.
+
+    Args:
+        boot: what is booted.
+        request: the script.
+        put: takes what the console writes.
+        stdin: the descriptor of the console's input; None for none.
+        write: takes what the script prints, where no file is named.
+        write_error: takes its warnings.
+
+    Raises:
+        ScriptError: the script is wrong.
+        ImageError: the kernel cannot be booted.
+        CommandError: the output cannot be written.
+    """
+    tree = parse(ScriptText(request.name, request.text))
+    kernel = bootable_kernel(boot.kernel)
+    script = CheckedBoot(OpenedKernel(kernel, request.kernel), request, tree)
+    outputs = OutputFiles(boot.kernel, *filter(None, (boot.initrd, boot.init)), *boot.disks)
+    try:
+        sink = ScriptSink(outputs, request.output, write, write_error)
+        booted = Booted(
+            replace(boot, append=script.words(boot.append)),
+            put,
+            stdin,
+            kernel=kernel,
+        )
+        began = int(BEGAN.timestamp()) * 10**9
+        attached = AttachedBootScript(script, booted.machine, sink, request, began)
+        outputs.create()
+        yield ScriptedBoot(booted, attached)
+    finally:
+        outputs.close()  # the machine stays: where a command is cut off it still runs
+
+
+def list_kernel_probes(
+    path: str, choice: KernelChoice, pattern: str, *, verbose: bool
+) -> Iterator[str]:
+    """List the probes of a kernel that is booted, line by line.
+
+    Args:
+        path: of the image.
+        choice: the rules that places are judged by.
+        pattern: as attach points are written, with globs; "" for all but functions.
+        verbose: arguments follow.
+
+    Raises:
+        ImageError: the kernel cannot be booted.
+        CommandError: there is no provider of that name.
+    """
+    listing = KernelListing(OpenedKernel(bootable_kernel(path), choice))
+    try:
+        yield from listing.lines(pattern, verbose=verbose)
+    except ProbeError as error:
+        raise CommandError(f"-l {pattern}: {error}") from error

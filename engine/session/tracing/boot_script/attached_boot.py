@@ -1,0 +1,490 @@
+"""A script attached to a booted kernel: checked, compiled, placed, and its beginning and end."""
+
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from typing import Final
+
+from msgspec import Struct
+
+from engine.errors import ProbeError
+from engine.machine.addresses import KernelAddresses
+from engine.machine.currenttask import TaskReader, task_members
+from engine.machine.kernelmodules import KernelModules, LoadedModule, module_members
+from engine.machine.machine import BareMachine
+from engine.machine.probing import MachineProbes, ReturnProbe
+from engine.session.kernel.opened import OpenedKernel
+from engine.session.protocol.report import Report
+from engine.session.protocol.scripts import BootScriptRequest
+from engine.session.tracing.boot_modules import BootModules
+from engine.session.tracing.boot_probes import BootProbe, BootProbes, WaitingProbe
+from engine.session.tracing.boot_script.hits import HitReader
+from engine.session.tracing.boot_script.kernel_points import (
+    CODE,
+    RAW,
+    TIMERS,
+    KernelPoint,
+    KernelPoints,
+)
+from engine.session.tracing.boot_script.kernel_run import KernelRun
+from engine.session.tracing.boot_script.kernel_types import KernelTypes
+from engine.session.tracing.boot_stacks import BootStacks
+from engine.session.tracing.boot_tracing import TRAMPOLINES
+from engine.session.tracing.output import some_lines
+from engine.session.tracing.script.output import ScriptSink
+from engine.session.tracing.script.places import period
+from engine.trace import syscalls
+from engine.trace.bpftrace.captures import Action
+from engine.trace.bpftrace.capturing import descendants
+from engine.trace.bpftrace.checked import CheckedScript
+from engine.trace.bpftrace.checking import check
+from engine.trace.bpftrace.compiling import CompiledProbe, compile_script
+from engine.trace.bpftrace.json_lines import JsonOutput
+from engine.trace.bpftrace.output import ScriptOutput
+from engine.trace.bpftrace.printing import TextOutput
+from engine.trace.bpftrace.state import ScriptState
+from engine.trace.bpftrace.text import Remark, ScriptError, ScriptText
+from engine.trace.bpftrace.tree import AttachPoint, Call, Name, Node, Script
+
+_COMMIT: Final = "trace_event_buffer_commit"
+_ENTERED: Final = "do_syscall_64"
+_LEFT: Final = "syscall_exit_to_user_mode"
+_OF_32_BITS: Final = 2
+"""TS_COMPAT, in the status of a thread."""
+_ENABLES: Final = "trace_event="
+_WORDS_MOST: Final = 1500
+"""Letters of the command line that events may take: a kernel's has 2048."""
+_NO_SIGNAL: Final = "a script only watches a booted system: kprobe-tui serve --boot stops it"
+_NO_FILE: Final = "files of a booted system are not read from outside: its own console shows them"
+_REFUSED: Final = {
+    "signal": _NO_SIGNAL,
+    "signal_thread": _NO_SIGNAL,
+    "cat": _NO_FILE,
+    "username": f"{_NO_FILE}; uid has the number",
+    "cgroup_path": f"{_NO_FILE}; cgroup has the number",
+    "unwatch": "there are no watchpoints",
+}
+"""Functions of a script that would have no effect on a booted system."""
+
+
+class CheckedBoot:
+    """A script that was checked for a kernel, before a machine is made for it.
+
+    Attributes:
+        opened: the kernel.
+        points: finds places in it.
+        types: of it.
+        checked: the script.
+    """
+
+    def __init__(self, opened: OpenedKernel, request: BootScriptRequest, tree: Script) -> None:
+        """Check a script.
+
+        Raises:
+            ScriptError: it is wrong, or asks for what a booted kernel does not have.
+        """
+        self.opened, self.tree = opened, tree
+        self.text = ScriptText(request.name, request.text)
+        self.points = KernelPoints(opened)
+        self.types = KernelTypes(opened, self.points)
+        self.checked: CheckedScript = check(
+            tree, self.text, self.types, request.parameters, request.environment
+        )
+        for probe in self.checked.probes:
+            for part in filter(None, (probe.predicate, probe.body)):
+                for node in descendants(part):
+                    if isinstance(node, (Call, Name)) and node.name in _REFUSED:
+                        raise self.error(f"{node.name} is refused: {_REFUSED[node.name]}", node)
+
+    def error(self, text: str, node: Node, hint: str = "") -> ScriptError:
+        """An error at a place of the script."""
+        return ScriptError(Remark("ERROR", text, node.span, self.text, hint))
+
+    def words(self, given: str = "") -> str:
+        """The words of the kernel's command line, with what enables the script's tracepoints.
+
+        Args:
+            given: those of the user, whose own events stay enabled.
+
+        Raises:
+            ScriptError: there are too many.
+        """
+        wanted: dict[str, None] = {}
+        last: AttachPoint | None = None
+        for probe in self.checked.probes:
+            for point in probe.points:
+                group = point.target if point.provider == "tracepoint" else ""
+                raw = point.provider == "rawtracepoint"
+                if not (raw or group) or group in (syscalls.GROUP, RAW):
+                    continue
+                for each in self._events(point):
+                    wanted[":".join(each)] = None
+                    last = point
+        others = [word for word in given.split() if not word.startswith(_ENABLES)]
+        own = [word.removeprefix(_ENABLES) for word in given.split() if word.startswith(_ENABLES)]
+        text = _ENABLES + ",".join((*wanted, *own[-1:])) if wanted else ""
+        if len(text) > _WORDS_MOST and last is not None:
+            raise self.error(
+                f"{len(wanted)} tracepoints do not fit into the kernel's command line", last
+            )
+        return f"{' '.join(others)} {text}".strip() if wanted else given
+
+    def _events(self, point: AttachPoint) -> Iterator[tuple[str, str]]:
+        if self.types.problem(point):
+            return
+        for one in self.points.expanded(point):
+            yield self.points.event(one)
+
+
+class _Timer(Struct):
+    """An action that runs at intervals."""
+
+    period: int
+    due: int
+    action: Action
+
+
+class AttachedBootScript:
+    """A script on a machine that has not run.
+
+    Attributes:
+        incomplete: its output could not be written whole; known at the end.
+    """
+
+    def __init__(
+        self,
+        script: CheckedBoot,
+        machine: BareMachine,
+        sink: ScriptSink,
+        request: BootScriptRequest,
+        began: int,
+    ) -> None:
+        """Compile a script, and place its probes.
+
+        Args:
+            script: that was checked for the machine's kernel.
+            machine: with the kernel of the script in it.
+            sink: takes what is printed.
+            request: what is wanted.
+            began: nanoseconds since 1970 at power-on.
+
+        Raises:
+            ScriptError: something that it names is not there.
+        """
+        opened, cpu = script.opened, machine.cpu
+        self.incomplete = False
+        self._script, self._machine, self._sink, self._request = script, machine, sink, request
+        addresses = self._addresses = KernelAddresses(cpu)
+        reader = TaskReader(cpu, addresses, task_members(opened.image))
+        find = opened.names.find
+        trampolines = frozenset(at for at in map(find, TRAMPOLINES) if at is not None)
+        self._probes = MachineProbes(cpu, addresses, reader.address, trampolines)
+        self._judged = BootProbes(opened)
+        self._waiting = BootModules(
+            *(opened.arch, addresses, self._judged.waiting), self._comes, self._goes
+        )
+        run = self.run = KernelRun(opened, machine, addresses, reader, began, request.seed)
+        members = module_members(opened.image)
+        if members is not None:
+            run.modules = KernelModules(self._probes, cpu, addresses, members)
+            run.modules.follow(self._waiting.coming, self._waiting.going)
+        run.stacks = BootStacks(opened, cpu, addresses, run.modules, reader.address)
+        run.printed = sink.flush
+        self._hits = HitReader(machine, addresses, script.types, run.memory_readers)
+        self._task = reader.address
+        names = run.names()
+        self._output: ScriptOutput
+        if request.format == "json":
+            self._output = JsonOutput(sink.write, names)
+        else:
+            self._output = TextOutput(sink.write, sink.write_error, names)
+        self._state = ScriptState(script.checked, script.text, self._output, names)
+        self._begins: list[Action] = []
+        self._ends: list[Action] = []
+        self._timers: list[_Timer] = []
+        self._records: dict[int, list[Action]] = {}
+        self._raw: dict[tuple[int, int], list[Action]] = {}
+        self._entered: dict[int | None, list[Action]] = {}
+        self._left: dict[int | None, list[Action]] = {}
+        self._of_modules: dict[int, tuple[CompiledProbe, KernelPoint]] = {}
+        self._in_modules: list[tuple[BootProbe, Callable[[], None]]] = []
+        self._skipped: list[str] = []
+        self._began, self._count = False, 0
+        self._warn(script.checked.warnings)
+        for probe in compile_script(script.checked, script.text, self._state):
+            for point in probe.probe.points:
+                self._attach(probe, point)
+        if not self._count:
+            where = script.tree.probes[0] if script.tree.probes else script.tree
+            raise script.error("No probes to attach", where)
+        self._follow_records()
+        self._follow_calls()
+
+    # -- placing --------------------------------------------------------------------------
+
+    def _warn(self, remarks: Sequence[Remark]) -> None:
+        for remark in remarks:
+            lines = "".join(f"{line}\n" for line in remark.lines())
+            self._sink.write_error(lines.encode(errors="surrogateescape"))
+
+    def _attach(self, probe: CompiledProbe, point: AttachPoint) -> None:
+        provider = point.provider
+        if provider in ("begin", "end", *TIMERS):
+            action = probe.make(self._hits.nowhere(point), self.run)
+            self._count += 1
+            if provider == "begin":
+                self._begins.append(action)
+            elif provider == "end":
+                self._ends.append(action)
+            else:
+                every = period(point)
+                self._timers.append(_Timer(every, every, action))
+            return
+        problem = self._script.types.problem(point)
+        if problem:
+            self._missing(problem, point)
+            return
+        several = self._script.points.expanded(point)
+        for one in several:
+            try:
+                self._place(probe, self._script.points.resolved(one, self._judged))
+            except ProbeError as error:
+                why = str(error).splitlines()[-1].strip()  # behind the kernel's own words
+                why = why if why.startswith(one.text) else f"{one.text}: {why}"
+                if len(several) == 1 and self._is_strict:
+                    raise self._script.error(why, point) from error
+                self._skipped.append(why)
+            else:
+                self._count += 1
+
+    @property
+    def _is_strict(self) -> bool:
+        return self._script.checked.config.missing_probes == "error"
+
+    def _missing(self, problem: str, point: AttachPoint) -> None:
+        if point.provider in CODE and not point.target:
+            problem += (
+                f" in the kernel itself: {point.provider}:MODULE:FUNCTION waits for a module"
+            )
+        if self._is_strict:
+            hint = "If this is expected, set the 'missing_probes' config variable to 'warn'."
+            raise self._script.error(f"{problem}.", point, hint)
+        if self._script.checked.config.missing_probes == "warn":
+            text = self._script.text
+            self._warn([Remark("WARNING", f"{problem}. Skipping.", point.span, text)])
+
+    def _place(self, probe: CompiledProbe, place: KernelPoint) -> None:
+        """Place a probe.
+
+        Raises:
+            ProbeError: something that its action asks for cannot be had there.
+        """
+        point = place.point
+        if place.probe is not None:
+            self._in_code(probe, place, place.probe)
+        elif place.waiting is not None:
+            self._hits.in_code(place, 0, probe.captures)  # what cannot be had is told now
+            self._of_modules[id(place.waiting)] = probe, place
+            self._judged.waiting.append(place.waiting)
+        elif point.provider == "rawtracepoint":
+            self._raw_event(probe, place)
+        elif point.target in (syscalls.GROUP, RAW):
+            self._call(probe, place)
+        else:
+            self._record(probe, place)
+
+    def _in_code(self, probe: CompiledProbe, place: KernelPoint, found: BootProbe) -> None:
+        entry = self._entry(probe, place, found)
+        self._probes.add(found.place, entry, begins=found.begins is not None)
+
+    def _entry(
+        self, probe: CompiledProbe, place: KernelPoint, found: BootProbe
+    ) -> Callable[[], None]:
+        """The function that is called at a place in code."""
+        hits = self._hits.in_code(place, found.address, probe.captures)
+        actions, hit = (probe.make(hits.reads, self.run),), self.run.hit
+        if not found.is_return:
+            return lambda: hit(actions)
+
+        def returned(leads_to: int, data: tuple[int, ...] = ()) -> None:
+            hit(actions, data)
+
+        return self._probes.entry_of(ReturnProbe(hits.entry, returned))
+
+    # -- modules --------------------------------------------------------------------------
+
+    def _comes(self, waiting: WaitingProbe, found: BootProbe) -> None:
+        probe, place = self._of_modules[id(waiting)]
+        entry = self._entry(probe, place, found)
+        self._probes.add(found.place, entry, begins=found.begins is not None)
+        self._in_modules.append((found, entry))
+
+    def _goes(self, module: LoadedModule) -> None:
+        gone = [each for each in self._in_modules if module.at(each[0].address) is not None]
+        for each in gone:
+            found, entry = each
+            self._in_modules.remove(each)
+            self._probes.remove(found.place, entry, begins=found.begins is not None)
+
+    # -- the kernel's events --------------------------------------------------------------
+
+    def _record(self, probe: CompiledProbe, place: KernelPoint) -> None:
+        """A tracepoint: its action runs where the kernel has filled the event's record."""
+        fields = self._script.points.fields
+        call = fields.events[place.point.target, place.point.function]
+        address = self._needed(_COMMIT)
+        hits = self._hits.of_record(place, address, probe.captures, fields.fields(call))
+        action = probe.make(hits.reads, self.run)
+        self._records.setdefault(call.address, []).append(action)
+
+    def _raw_event(self, probe: CompiledProbe, place: KernelPoint) -> None:
+        """One of those with the tracepoint's own arguments: where its record is begun."""
+        points = self._script.points
+        call = points.fields.events[points.event(place.point)]
+        recorder = points.fields.recorder(call)
+        if not recorder:
+            raise ProbeError(f"{place.point.text}: the kernel does not tell what records it")
+        hits = self._hits.of_raw(place, recorder, probe.captures)
+        action = probe.make(hits.reads, self.run)
+        self._raw.setdefault((recorder, call.address), []).append(action)
+
+    def _needed(self, name: str) -> int:
+        found = self._script.opened.names.find(name)
+        if found is None:
+            raise ProbeError(f"this kernel has no {name}, where events of its kind are told")
+        return found
+
+    def _follow_records(self) -> None:
+        """Have the records of events run actions."""
+        layout = self._script.opened.image.layout
+        buffer, file = layout("trace_event_buffer") or {}, layout("trace_event_file") or {}
+        if not (self._records or self._raw):
+            return
+        if not {"trace_file", "entry"} <= buffer.keys() or "event_call" not in file:
+            raise self._script.error("the kernel's types do not tell events", self._script.tree)
+        number_at = self.run.memory_readers["number_at"]
+        first = self._machine.cpu.reader(("rdi",))
+        made, entry = buffer["trace_file"][0], buffer["entry"][0]
+        event_call = file["event_call"][0]
+        records, hit = self._records, self.run.hit
+
+        def committed() -> None:
+            at = first()[0]
+            actions = records.get(number_at(number_at(at + made) + event_call))
+            if actions is not None:
+                hit(actions, number_at(at + entry), told=True)
+
+        if records:
+            self._probes.add(self._needed(_COMMIT), committed, begins=True)
+        by_recorder: dict[int, dict[int, list[Action]]] = {}
+        for (recorder, call), actions in self._raw.items():
+            by_recorder.setdefault(recorder, {})[call] = actions
+
+        def begun(found: dict[int, list[Action]]) -> None:
+            actions = found.get(number_at(first()[0] + event_call))
+            if actions is not None:
+                hit(actions, told=True)
+
+        for recorder, of_calls in by_recorder.items():
+            self._probes.add(recorder, partial(begun, of_calls), begins=True)
+
+    # -- system calls ---------------------------------------------------------------------
+
+    def _call(self, probe: CompiledProbe, place: KernelPoint) -> None:
+        """A system call that begins or ends: where the kernel's own code takes and leaves it."""
+        point, fields = place.point, self._script.points.fields
+        raw = point.target == RAW
+        enters = point.function.startswith("sys_enter")
+        number: int | None = None
+        if not raw:
+            name = point.function.removeprefix(syscalls.ENTER if enters else syscalls.EXIT)
+            numbers = self._script.opened.arch.linux.syscalls.items()
+            number = next((at for at, one in numbers if syscalls.event_name(one) == name), None)
+            if number is None:
+                raise ProbeError(f"{point.text}: no call of that name is known here")
+        if enters:
+            event = fields.events[point.target, point.function]
+            names = [name for _, name in fields.arguments(event)] if not raw else []
+            address = self._needed(_ENTERED)
+            hits = self._hits.of_enter(place, address, probe.captures, names, raw=raw)
+        else:
+            hits = self._hits.of_exit(place, self._needed(_LEFT), probe.captures)
+        action = probe.make(hits.reads, self.run)
+        (self._entered if enters else self._left).setdefault(number, []).append(action)
+
+    def _follow_calls(self) -> None:
+        """Have system calls run actions."""
+        status = (self._script.opened.image.layout("thread_info") or {}).get("status")
+        number_at = self.run.memory_readers["number_at"]
+        call, hit, task = self._hits.call, self.run.hit, self._task
+
+        def told(wanted: dict[int | None, list[Action]], *, ends: bool) -> None:
+            number, saved = call()
+            if not saved:
+                return
+            if ends and status is not None and number_at(task() + status[0], 4) & _OF_32_BITS:
+                return  # a call of a program of 32 bits, whose beginning is not told either
+            for key in (None, number):
+                actions = wanted.get(key)
+                if actions is not None:
+                    hit(actions, saved)
+
+        if self._entered:
+            enters = partial(told, self._entered, ends=False)
+            self._probes.add(self._needed(_ENTERED), enters, begins=True)
+        if self._left:
+            leaves = partial(told, self._left, ends=True)
+            self._probes.add(self._needed(_LEFT), leaves, begins=True)
+
+    # -- the run --------------------------------------------------------------------------
+
+    def begin(self) -> None:
+        """The machine is about to run: what the script does before it.
+
+        Raises:
+            CommandError: a file cannot be created.
+        """
+        self._sink.begin()
+        self._began = True
+        self.run.started = self._machine.clock.now
+        if not self._request.quiet:
+            self._output.attached(self._count)
+        self.run.hit(self._begins)
+        self._sink.flush()
+        self._set_timer()
+
+    def _set_timer(self) -> None:
+        if self._timers and not self.run.over:
+            due = min(each.due for each in self._timers)
+            self._machine.look_at(due, self._looks)
+
+    def _looks(self) -> None:
+        now = self._machine.clock.now
+        for timer in self._timers:
+            while timer.due <= now and not self.run.over:
+                timer.due += timer.period
+                self.run.look((timer.action,))
+        self._set_timer()
+
+    def finish(self) -> None:
+        """The machine has ended: the script's own end, and its maps."""
+        if not self._began:
+            return
+        over, self.run.over = self.run.over, False
+        self.run.look(self._ends)
+        self.run.over = over or self.run.over
+        for what, count in self.run.lost_things.items():
+            if what == "event":
+                self._output.lost(count)
+        if self._script.checked.config.print_maps_on_exit:
+            self._state.print_maps()
+        self._sink.flush()
+        self.incomplete = self._sink.failure is not None
+
+    def remarks(self) -> list[Report]:
+        """Remarks about the run."""
+        found = list(self._waiting.remarks())
+        if self._sink.failure is not None:
+            found.append(Report((f"-o {self._request.output}: {self._sink.failure.strerror}",)))
+        if self._skipped:
+            found.append(some_lines("no probe stands at:", self._skipped))
+        return found

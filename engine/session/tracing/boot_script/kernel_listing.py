@@ -1,0 +1,66 @@
+"""A list of the probes of a kernel that is booted, as `bpftrace -l` prints it."""
+
+from collections.abc import Iterator
+from fnmatch import fnmatchcase
+from typing import Final
+
+from engine.errors import ProbeError
+from engine.session.kernel.opened import OpenedKernel
+from engine.session.tracing.boot_script.kernel_points import CODE, KERNEL, TIMERS, KernelPoints
+from engine.session.tracing.boot_script.kernel_types import KernelTypes
+from engine.session.tracing.script.listing import SHORT, TIMES
+from engine.trace.bpftrace.attach_points import attach_point
+from engine.trace.bpftrace.text import Remarks, ScriptText, Span
+
+_KNOWN: Final = ("tracepoint", "rawtracepoint", *sorted(TIMERS), *sorted(CODE))
+_MANY: Final = frozenset((*CODE, "rawtracepoint"))
+"""Providers whose places are listed for those who ask for them."""
+_WITH_MODULE: Final = frozenset({"fentry", "fexit"})
+
+
+class KernelListing:
+    """Lists the probes of one kernel."""
+
+    def __init__(self, opened: OpenedKernel) -> None:
+        """Nothing is read before the first question."""
+        self._points = KernelPoints(opened)
+        self._types = KernelTypes(opened, self._points)
+
+    def lines(self, pattern: str, *, verbose: bool) -> Iterator[str]:
+        """The probes that a pattern means.
+
+        Args:
+            pattern: as attach points are written; "" for all.
+            verbose: arguments follow each.
+
+        Raises:
+            ProbeError: there is no provider of that name.
+        """
+        provider, _, rest = pattern.partition(":")
+        provider = SHORT.get(provider, provider) or "*"
+        wanted = [each for each in _KNOWN if fnmatchcase(each, provider)]
+        if not wanted:
+            raise ProbeError(self._types.provides(provider) or f"Invalid provider: '{provider}'")
+        for each in wanted:
+            if each in _MANY and each != provider and not rest:
+                continue
+            yield from self._of(each, rest, verbose=verbose)
+
+    def _of(self, provider: str, rest: str, *, verbose: bool) -> Iterator[str]:
+        if provider in TIMERS:
+            each = (f"{unit}:" for unit in TIMES)
+            yield from (f"{provider}:{one}" for one in each if fnmatchcase(one, rest or "*"))
+            return
+        parts = rest.split(":") if rest else ["*"]
+        if provider == "tracepoint" and len(parts) < len(("group", "name")):
+            parts.insert(0, "*")
+        if provider in _WITH_MODULE and len(parts) == 1:
+            parts.insert(0, KERNEL)
+        text = ":".join((provider, *parts))
+        point = attach_point(text, Span(0, 0), Remarks(ScriptText("-l", text)))
+        if point is None:
+            return
+        for one in self._points.expanded(point):
+            yield one.text
+            if verbose:
+                yield from (f"    {each}" for each in self._types.described(one))

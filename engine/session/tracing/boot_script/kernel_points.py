@@ -1,0 +1,177 @@
+"""The places of a script's probes in a booted kernel."""
+
+import fnmatch
+import re
+from collections.abc import Iterator
+from functools import cached_property
+from typing import Final
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from engine.arch.program import RecordLayout
+from engine.errors import ProbeError
+from engine.image.kernel.eventarray import find_event_array
+from engine.image.kernel.eventfields import EventFields
+from engine.session.kernel.opened import OpenedKernel
+from engine.session.tracing.boot_probes import BootProbe, BootProbes, WaitingProbe
+from engine.trace import syscalls
+from engine.trace.bpftrace.attach_points import full_name, has_glob
+from engine.trace.bpftrace.tree import AttachPoint
+
+CODE: Final = frozenset({"kprobe", "kretprobe", "fentry", "fexit"})
+"""Providers whose probes stand in code."""
+RETURNS: Final = frozenset({"kretprobe", "fexit"})
+TIMERS: Final = frozenset({"interval", "profile"})
+RAW: Final = "raw_syscalls"
+GROUP: Final = "script"
+KERNEL: Final = "vmlinux"
+"""The name of the kernel itself in attach points."""
+
+
+class PointRefusedError(ProbeError):
+    """A place of a script that makes no sense for this kernel; its text says why."""
+
+
+class KernelPoint(Struct, frozen=True):
+    """One place where a probe of a script runs.
+
+    Attributes:
+        point: as it is written, with globs expanded.
+        probe: in the kernel's code; None for one elsewhere.
+        waiting: in the code of a module that is not loaded; None for one elsewhere.
+    """
+
+    point: AttachPoint
+    probe: BootProbe | None = None
+    waiting: WaitingProbe | None = None
+
+
+class KernelPoints:
+    """Finds the places of one kernel.
+
+    Attributes:
+        fields: its own events.
+    """
+
+    def __init__(self, opened: OpenedKernel) -> None:
+        """Nothing is read before the first question."""
+        self._opened = opened
+        image = opened.image
+        self.fields = EventFields(image, lambda: find_event_array(image))
+        self._count = 0
+
+    # -- places with globs ----------------------------------------------------------------
+
+    def expanded(self, point: AttachPoint) -> list[AttachPoint]:
+        """The places that one with globs means; empty where there is none.
+
+        Raises:
+            PointRefusedError: the place makes no sense.
+        """
+        if point.provider in CODE:
+            return self._in_code(point)
+        if point.provider == "tracepoint":
+            return [_at(point, *each) for each in self.events_like(point.target, point.function)]
+        if point.provider == "rawtracepoint":
+            return [_at(point, *each) for each in self._raw(point.function)]
+        return [point]
+
+    def _in_code(self, point: AttachPoint) -> list[AttachPoint]:
+        if point.target == "bpf":
+            raise PointRefusedError("programs of BPF are not probed: the kernel's functions are")
+        if point.address is not None or self._is_of_module(point):
+            return [point]
+        if has_glob(point.target) and not fnmatch.fnmatchcase(KERNEL, point.target):
+            raise PointRefusedError(
+                f"{point.target}: which modules the kernel will load nobody knows: name one"
+            )
+        if has_glob(point.function):
+            return [_at(point, point.target, name) for name in self.functions_like(point.function)]
+        if self._opened.names.find(point.function) is None:
+            return []
+        return [point]
+
+    @staticmethod
+    def _is_of_module(point: AttachPoint) -> bool:
+        return point.target not in ("", "*", KERNEL) and not has_glob(point.target)
+
+    def functions_like(self, pattern: str) -> Iterator[str]:
+        """The names of functions that match and that ftrace knows, in the order of the text."""
+        wanted = re.compile(fnmatch.translate(pattern)).match
+        return (name for name in self._traced if wanted(name))
+
+    @cached_property
+    def _traced(self) -> list[str]:
+        names = self._opened.image.names
+        found = (names.at(site) for site in self._opened.tables.ftrace)
+        return list(dict.fromkeys(each.name for each in found if each is not None))
+
+    @cached_property
+    def _events(self) -> dict[tuple[str, str], None]:
+        """The kernel's own events; those of system calls that have no number are none."""
+        calls = {syscalls.event_name(call) for call in self._opened.arch.linux.syscalls.values()}
+        known = {prefix + call for call in calls for prefix in (syscalls.ENTER, syscalls.EXIT)}
+        return {
+            (group, name): None
+            for group, name in self.fields.events
+            if group != syscalls.GROUP or name in known
+        }
+
+    def events_like(self, group: str = "*", name: str = "*") -> Iterator[tuple[str, str]]:
+        """(group, name) of the kernel's own tracepoints that match, in the order of the names."""
+        if not has_glob(group) and not has_glob(name):
+            yield from ((group, name),) if (group, name) in self._events else ()
+            return
+        for each in sorted(self._events):
+            if fnmatch.fnmatchcase(each[0], group) and fnmatch.fnmatchcase(each[1], name):
+                yield each
+
+    def _raw(self, pattern: str) -> Iterator[tuple[str, str]]:
+        """(the kernel, name) of events whose arguments scripts get as the tracepoint has them."""
+        for group, name in sorted(self._events, key=lambda each: each[1]):
+            if group != syscalls.GROUP and fnmatch.fnmatchcase(name, pattern):
+                yield KERNEL, name
+
+    def event(self, point: AttachPoint) -> tuple[str, str]:
+        """Group and name of the event of a tracepoint."""
+        if point.provider == "tracepoint":
+            return point.target, point.function
+        return next(
+            each
+            for each in self._events
+            if each[1] == point.function and each[0] != syscalls.GROUP
+        )
+
+    # -- places without globs -------------------------------------------------------------
+
+    def resolved(self, point: AttachPoint, probes: BootProbes) -> KernelPoint:
+        """The place of a probe without globs.
+
+        Args:
+            point: without globs.
+            probes: judge places by the kernel's rules.
+
+        Raises:
+            ProbeError: no probe may stand there.
+        """
+        if point.provider not in CODE:
+            return KernelPoint(point)
+        is_return = point.provider in RETURNS
+        if self._is_of_module(point):
+            layout = RecordLayout.of((), is_return)
+            event = "" if has_glob(point.function) else point.function
+            names = point.target, point.function, point.offset, GROUP, event
+            waiting = WaitingProbe(*names, layout, is_return, 0, point.text)
+            return KernelPoint(point, waiting=waiting)
+        place = point.function if point.address is None else f"{point.address:#x}"
+        place += f"+{point.offset}" if point.offset else ""
+        self._count += 1
+        line = f"{'r' if is_return else 'p'}:{GROUP}/e{self._count} {place}"
+        return KernelPoint(point, probes.probe(line))
+
+
+def _at(point: AttachPoint, target: str, function: str) -> AttachPoint:
+    """A place with its globs replaced."""
+    found = replace(point, target=target, function=function)
+    return replace(found, text=full_name(found))
