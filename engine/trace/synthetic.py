@@ -45,6 +45,8 @@ _SIZES: Final = {
     "pid_t": 4,
     "gfp_t": 4,
 }
+_REMOVAL: Final = re.compile(r"!([A-Za-z_]\w*)(?=\s|$)", re.ASCII)
+_OVERRIDE: Final = re.compile(r"[pr]\d*")
 _BLANK: Final = re.compile(r"[ \t]")
 
 
@@ -77,8 +79,7 @@ class SyntheticField(Struct, frozen=True):
 
     def listing(self) -> str:
         """As `synthetic_events` lists it (synth_event_show)."""
-        kind, bracket, count = self.ctype.removeprefix("__data_loc ").partition("[")
-        return f"{kind} {self.name}{bracket}{count}"
+        return f"{self.ctype.removeprefix('__data_loc ')} {self.name}"
 
 
 class SyntheticEvent(Struct, frozen=True):
@@ -109,6 +110,16 @@ class SyntheticEvent(Struct, frozen=True):
 def is_definition(line: str) -> bool:
     """True for a line that defines one."""
     return line.lstrip().startswith(LETTER)
+
+
+def removed(line: str) -> str:
+    """The event that a line `!NAME ...` of `synthetic_events` takes away; "" for other lines.
+
+    What stands behind the name does not matter. `!p ...` and `!r ...` place a probe in spite of
+    everything.
+    """
+    found = _REMOVAL.match(line.lstrip())
+    return "" if found is None or _OVERRIDE.fullmatch(found[1]) else found[1]
 
 
 def parse_definition(line: str) -> SyntheticEvent:

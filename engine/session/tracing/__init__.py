@@ -4,7 +4,8 @@
 events, `recorders` says how their hits are recorded. `triggers` and filters of an event stand
 `armed` around its recorder, which writes to a `filter_buffer` then. `stacks` and `syscalls` are
 rows of their own kinds, as is what the scheduler does (`scheduling`), what triggers make
-(`hist_triggers`, `synthetic_events`) and what the clock is asked (`sampling`); `tasks` choose
+(`hist_triggers`, `synthetic_events`), what other events make (`event_probes`; `removal` takes
+either away) and what the clock is asked (`sampling`); `tasks` choose
 whose events are recorded, `programs` know which program a row is from, `store_events` has stores
 to data recorded. `output` writes what was recorded, and keeps with it the `loaded_files` that
 name addresses; formats of several files have theirs `placed_files`. `unreturned` says at the end
