@@ -9,8 +9,8 @@ histogram's line with its `hist_fields` and `hist_actions`, `hist_running` count
 events come of it; an `eventprobe` makes
 one of another's fields (`fieldvalues`); `function` and `graph` follow calls, `finishedcalls` and
 `functiontimes` sum them up (`spread`), a `callfilter` chooses among them, `sample` is an event of
-the clock; a `ring_file` keeps what is not written yet, and `recovery` reads what a killed run has left of it.
-`ring_pages` and `kernel_rows` make rows of what a running kernel has recorded.
+the clock; a `ring_file` keeps what is not written yet, and `recovery` reads what a killed run has
+left of it. `ring_pages` and `kernel_rows` make rows of what a running kernel has recorded.
 
 Other tools' words: `marker_syntax` and `marker_words` are definitions of static probes (USDT),
 `perfprobe` those of perf probe, `strace` the texts of system calls.
