@@ -46,6 +46,7 @@ _SIZES: Final = {
     "gfp_t": 4,
 }
 _REMOVAL: Final = re.compile(r"!([A-Za-z_]\w*)(?=\s|$)", re.ASCII)
+_OTHER_REMOVAL: Final = re.compile(r"\s*![se][^\s:]*:(.+)", re.DOTALL)
 _OVERRIDE: Final = re.compile(r"[pr]\d*")
 _BLANK: Final = re.compile(r"[ \t]")
 
@@ -113,13 +114,19 @@ def is_definition(line: str) -> bool:
 
 
 def removed(line: str) -> str:
-    """The event that a line `!NAME ...` of `synthetic_events` takes away; "" for other lines.
+    """The event that a line takes away: `!NAME ...` of `synthetic_events`; "" for other lines.
 
     What stands behind the name does not matter. `!p ...` and `!r ...` place a probe in spite of
     everything.
     """
     found = _REMOVAL.match(line.lstrip())
     return "" if found is None or _OVERRIDE.fullmatch(found[1]) else found[1]
+
+
+def other_removal(line: str) -> str:
+    """A line `-:NAME ...` that means what `!s:NAME ...` and `!e:NAME ...` do; "" for others."""
+    found = _OTHER_REMOVAL.match(line)
+    return "" if found is None else f"-:{found[1]}"
 
 
 def parse_definition(line: str) -> SyntheticEvent:

@@ -207,6 +207,7 @@ class Definitions:
         if gone := synthetic.removed(line):
             self._delete(Deletion(synthetic.GROUP, gone), line)
             return None
+        line = synthetic.other_removal(line) or line
         lookup = self._probing.verdicts.lookup
         parsed = parse(line, self._session.arch, mode=self._mode, lookup=lookup)
         if parsed is None or isinstance(parsed, Definition):

@@ -117,7 +117,8 @@ BAD: Final = (
     ("e:syscalls/sys_exit_read my.begin", "already used"),
     ("e:x eprobes.there", "no event probe stands on"),
     ("p:eprobes/there begin", "already used"),
-    ("!e:x my.begin", "begins with p or r, or is"),
+    ("!e:x my.begin", "no such event"),
+    ("!x:y my.begin", "begins with p or r, or is"),
 )
 
 
