@@ -92,7 +92,7 @@ class Script:
                 }
                 there = event in known
                 self.expect(
-                    there is not bool(found[1] or found[4] and not found[3]), "events", line
+                    there is not bool(found[1] or (found[4] and not found[3])), "events", line
                 )
 
     def expect(self, good: bool, what: str, line: str) -> None:
