@@ -493,6 +493,7 @@ class Tracing:
             self.programs.file,
             self.programs.line,
             self.session.arch.name,
+            self.options.mode is not Mode.KERNEL,
         )
 
     def start(self) -> None:
@@ -582,6 +583,7 @@ class Tracing:
                 "format": self._output.format.name,
                 "options": list(self._text),
                 "exact": self._exact,
+                "decodes": self.options.mode is not Mode.KERNEL,
             },
             ((place, self.symbol(place)) for place in places),
             filter(self._returning, places),
