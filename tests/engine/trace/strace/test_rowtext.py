@@ -86,7 +86,7 @@ def test_texts_are_those_of_strace(tmp_path: Path) -> None:
         other,
         known,
     )
-    assert len(same) >= 40
+    assert len(same) >= 38
 
 
 def test_what_a_row_does_not_have_is_an_address() -> None:
