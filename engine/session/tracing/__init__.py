@@ -14,7 +14,8 @@ which calls of a Go program did not return. `event_output` writes the rows of a 
 arguments and results by their types in the source, `library_calls` by prototypes where there is
 no debug information, `typed_events` makes events of them; `handlers` loads probes written in
 Python, whose code shares the process with us (`shared_process`). `call_tracing` shows system
-calls as strace does, those of a `call_choice`, with the `descriptor_texts` of their files.
+calls as strace does, those of a `call_choice`, with the `descriptor_texts` of their files and what
+a `call_injection` does to them.
 
 A booted kernel is no session: `boot_tracing` is its trace, `boot_probes` its definitions,
 `boot_modules` those of modules that it loads, `boot_graph` traces its functions, `boot_stacks` and
