@@ -5,8 +5,7 @@
 inputs (`replay`) to find where a plain and a probed run part. `explore` looks for a schedule
 under which a run ends otherwise, by `trials` that it compares, or in a way that `end_conditions`
 name; `endings` says more of how a guest has ended, `process_end` ends a process in which code of
-the user's was executed. `checks` judges places (`placeless_lines` what has
-none), `kernel_checks` those of kernel images, which
+the user's was executed. `checks` judges places, `kernel_checks` those of kernel images, which
 `kernel_guests` tells from programs and whose functions `calls` calls; `listings` shows code,
 `marker_list` static probes, `perf_probe` what perf probe lists, `program_words` what completion
 offers, all without a run of a program. `live` has the running kernel record in place of a guest,

@@ -17,7 +17,7 @@ from engine.trace.definition import Definition, parse
 from engine.trace.tracepoints import selection
 
 if TYPE_CHECKING:
-    from engine.session.headless.placeless_lines import PlacelessLines
+    from engine.session.program.placeless_lines import PlacelessLines
 
 FunctionOutcomes = tuple[Place, list[tuple[int, str]]]
 """A place in a function, and (address, outcome) of the function's instructions."""
@@ -64,7 +64,7 @@ class _JudgedLines:
     @property
     def _known(self) -> "PlacelessLines":
         if self._events is None:
-            from engine.session.headless.placeless_lines import (
+            from engine.session.program.placeless_lines import (
                 PlacelessLines,
             )  # few lines have no place
 

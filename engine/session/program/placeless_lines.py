@@ -1,5 +1,6 @@
 """Lines that define events without a place, judged without a run: synthetic ones, event probes."""
 
+from collections.abc import Iterator
 from fnmatch import fnmatchcase
 from itertools import count
 
@@ -8,9 +9,11 @@ from engine.arch.plan import Mode
 from engine.arch.program import Base, RecordLayout, Source
 from engine.errors import ProbeError
 from engine.trace import sched, synthetic
-from engine.trace.definition import Definition
+from engine.trace.definition import Definition, parse
 from engine.trace.eventprobe import ProbedEvents, parse_definition
+from engine.trace.fields import own_fields
 from engine.trace.filter import FilterMachine
+from engine.trace.place_syntax import Lookup
 from engine.trace.rows import EventInfo, EventSource
 from engine.trace.syscalls import ENTER, EXIT, arguments, enter_info, event_name, exit_info
 from engine.trace.syscalls import GROUP as SYSCALLS
@@ -34,6 +37,13 @@ class PlacelessLines:
         layout = RecordLayout.of(definition.args, definition.is_return)
         symbolic = definition.kind == "kprobe"
         self._infos[key] = EventInfo.of(next(self._numbers), *key, layout, symbolic)
+
+    def placed_line(self, line: str, lookup: Lookup) -> None:
+        """A line was accepted before; only a probe's makes an event that another may stand on."""
+        mode = Mode.STRICT if self._strict else Mode.KERNEL
+        found = parse(line, self._arch, mode=mode, lookup=lookup)
+        if isinstance(found, Definition):
+            self.placed(found)
 
     def take(self, selected: Selection) -> str:
         """Judge a line; what it is in tracefs's list.
@@ -66,6 +76,18 @@ class PlacelessLines:
         if not any(fnmatchcase(name, selected.glob) for name in names):
             raise ProbeError(f"{selected.group}/{selected.glob}: no event matches")
         return f"{selected.group}/{selected.glob}"
+
+    def names(self) -> Iterator[str]:
+        """The events of a guest's kernel, as an event probe names them."""
+        yield from (f"{sched.GROUP}.{name}" for name in sched.BY_NAME)
+        calls = sorted(set(map(event_name, self._arch.linux.syscalls.values())))
+        yield from (f"{SYSCALLS}.{front}{name}" for name in calls for front in (ENTER, EXIT))
+
+    def fields(self, event: str) -> list[str]:
+        """The fields of such an event; none of one that there is not."""
+        group, _, name = event.replace("/", ".", 1).partition(".")
+        found = self._kernels(group, name)
+        return [] if found is None else [field.name for field in own_fields(found)]
 
     def _call_names(self) -> list[str]:
         calls = map(event_name, self._arch.linux.syscalls.values())
