@@ -37,11 +37,12 @@ def test_a_probe_at_one_is_the_markers(tmp_path: Path) -> None:
         await user.press("enter")
         pane = user.panes.functions
         await user.until(lambda: pane.source.count == 1, "the marker")
-        await user.shows("sdt_zoo:fed  sdt")
+        await user.shows("sdt_zoo:fed")
         await user.press("enter", "p")
-        await user.shows("%sdt_zoo:fed")
+        await user.choices("%sdt_zoo:fed")
         await user.press("enter")
-        await user.until(lambda: user.view.probes, "a probe")
-        assert user.view.probes[0].event == "sdt_zoo/fed"
+        await user.until(lambda: user.probes, "a probe")
+        assert user.probes[0].row.line.startswith("p")
+        assert [probe.event for probe in user.probes] == ["sdt_zoo/fed"]
 
     flow(steps, size=LARGE, guest=str(zoo))
