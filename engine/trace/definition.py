@@ -181,7 +181,8 @@ def parse(
         why = "what '!' is in front of begins with p or r, or is a synthetic event's name"
         raise UnloggedError(f"{words[HEAD]}: {why}", "ENOENT")
     if letter not in ("p", "r"):
-        raise ProbeError(f"{words[HEAD]}: a definition begins with p, r, e, s: or -: (EINVAL)")
+        why = "a definition begins with p, r, e:, s: or -:"
+        raise UnloggedError(f"{words[HEAD]}: {why}")
     if len(words) <= PLACE:
         raise ProbeError(
             f"{words[HEAD]}: a definition needs a place: p[:[GRP/]EVENT] PLACE (EINVAL)"

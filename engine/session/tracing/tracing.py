@@ -352,6 +352,10 @@ class Tracing:
         record = self.controls.recorder(info, lambda context: source.make(info, context), None)
         source.install(info, record)
 
+    def attached_only(self, group: str) -> tuple[str, ...]:
+        """Names of the events of a group that event probes alone want."""
+        return () if self.event_probes is None else self.event_probes.of_group(group)
+
     def _source_of(self, info: EventInfo) -> KernelEvents | None:
         """The events that one is of, by its group; event probes have any group."""
         of_probe = info.source is EventSource.EPROBE

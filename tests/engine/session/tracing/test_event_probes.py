@@ -10,6 +10,7 @@ from sessionkit import loaded
 
 from engine.errors import KprobeTuiError, ProbeSyntaxError, UnloggedError
 from engine.session.protocol.requests import TraceOptions
+from engine.trace.tracepoints import selection
 
 TARGET: Final = Path(__file__).parents[3] / "data" / "events" / "eprobe_target"
 BEGIN: Final = f"p:my/begin {TARGET}:0x1000 id=%di:s32 num=%si:s64 name=+0(%dx):string"
@@ -99,6 +100,22 @@ def test_what_is_needed_stays_and_the_rest_goes() -> None:
         define("s:seen u64 other")  # the name is free again
         guest.run(tracing)
         assert guest.events == []
+
+
+def test_words_of_the_interface_are_no_event_probes() -> None:
+    for line in (
+        "edit",
+        "export x",
+        "e",
+        "end",
+        "explain 0x40",
+        "eval x",
+        "elsewhere a",
+        "echo a b",
+    ):
+        assert selection(line) is None, line
+    for line in ("e:x a.b", "e:g/x a/b $c", "e a.b", "e5:x a.b", " e:", "e8 syscalls/x"):
+        assert selection(line) == ("eprobes", line.strip())
 
 
 BAD: Final = (
