@@ -79,6 +79,7 @@ runs it is half a second old at the most. Hits that a filter keeps out are count
 | `:hist EVENT keys=F.hex,G:vals=H:sort=H.descending if F > 3` | all of the kernel's language |
 | `:trigger EVENT hist:keys=F:pause` | pause it, or `continue`, or `clear` |
 | `:s:NAME TYPE FIELD; ...` | define a synthetic event, which `onmatch`, `onmax`, `onchange` make |
+| `:e:NAME GROUP.EVENT ARG...` | define an event of the fields of another one |
 
 | key | does |
 |---|---|
