@@ -163,3 +163,10 @@ def test_check_judges_lines_without_a_place(tmp_path: Path) -> None:
     rows = json.loads(run("check", *more, str(TARGET), cwd=tmp_path).out)
     assert [row["verdict"] for row in rows] == ["ok"] * 4 + ["rejected"]
     assert rows[-1]["column"] == 13
+
+
+def test_what_is_not_recorded_is_not_described(tmp_path: Path) -> None:
+    words = ("-e", CLOSE, "-e", "syscalls/sys_exit_close", "--describe")
+    found = run("trace", *words, str(TARGET), cwd=tmp_path)
+    formats = [line for line in found.out.splitlines() if line.endswith("/format")]
+    assert formats == ["# events/eprobes/shut/format", "# events/syscalls/sys_exit_close/format"]
