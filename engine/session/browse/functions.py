@@ -16,7 +16,7 @@ from engine.session.program.libraries import ProgramFile
 
 _SECTION, _MODULE = "in:", "mod:"
 _MARKERS: Final = "sdt"
-"""What is shown as the section of a static probe."""
+"""The word for static probes in the column of sections."""
 _GLOB: Final = frozenset("*?[")
 
 
@@ -63,7 +63,7 @@ class FunctionList:
         """List the functions of a program's own file, its static probes (USDT) among them.
 
         Args:
-            file: it.
+            file: the one of the program itself.
             markers: the probes by link address.
         """
         made = cls()

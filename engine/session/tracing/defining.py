@@ -204,10 +204,11 @@ class Definitions:
         if selected is not None:
             self._choose(selected)
             return None
-        if gone := synthetic.removed(line):
-            self._delete(Deletion(synthetic.GROUP, gone), line)
-            return None
-        line = synthetic.other_removal(line) or line
+        if "!" in line:
+            if gone := synthetic.removed(line):
+                self._delete(Deletion(synthetic.GROUP, gone), line)
+                return None
+            line = synthetic.other_removal(line) or line
         lookup = self._probing.verdicts.lookup
         parsed = parse(line, self._session.arch, mode=self._mode, lookup=lookup)
         if parsed is None or isinstance(parsed, Definition):

@@ -74,7 +74,7 @@ def enter_text(info: EventInfo, arch: str) -> CallText | None:
 
     def text(data: Any, position: int) -> bytes:
         values = [_number(column, data, position) for column in numbers]
-        memory = _RowMemory()
+        memory = _StoredStrings()
         for column, value in zip(read, values, strict=True):
             if column is not None:
                 memory.add(value, _string(column, data, position))
@@ -106,7 +106,7 @@ def _string(column: Column, data: Any, position: int) -> bytes | None:
     return string_at(data, position, _number(column, data, position))
 
 
-class _RowMemory:
+class _StoredStrings:
     """The strings of a row where they were in the guest; zeros follow them."""
 
     def __init__(self) -> None:
