@@ -11,7 +11,7 @@ EPROBES: Final = "eprobes"
 GROUPS: Final = (*_KERNELS, synthetic.GROUP, EPROBES)
 """The groups that there are."""
 
-_EPROBE: Final = re.compile(r"e(?:\w{0,2}:|\d*\s+[\w-]+[./]\w)", re.ASCII)
+_EPROBE: Final = re.compile(r"e(?:\w{0,2}:|\d*\s+[\w-]*[./])", re.ASCII)
 """The kernel looks at the first letter alone; the interface has words that begin with it."""
 _SELECTION: Final = re.compile(rf"({'|'.join(_KERNELS)})[/:](.*)", re.DOTALL)
 

@@ -114,7 +114,7 @@ def test_words_of_the_interface_are_no_event_probes() -> None:
         "echo a b",
     ):
         assert selection(line) is None, line
-    for line in ("e:x a.b", "e:g/x a/b $c", "e a.b", "e5:x a.b", " e:", "e8 syscalls/x"):
+    for line in ("e:x a.b", "e:g/x a/b $c", "e a.b", "e .b", "e5:x a.b", " e:", "e8 syscalls/x"):
         assert selection(line) == ("eprobes", line.strip())
 
 
