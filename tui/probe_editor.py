@@ -27,7 +27,7 @@ class ProbeEditor:
     def place(self) -> None:
         """Ask for a probe: before anything is typed the cursor's place is offered."""
         row = self._code.row
-        here = "" if row is None else self._browser.place_text(row.address)
+        here = "" if row is None else self._browser.probed_text(row.address)
         self._open("", "Probe", cmd.Define(""), here)
 
     def change(self, probe: int) -> None:

@@ -77,6 +77,8 @@ class Source(Enum):
     """Address of the running task, in a kernel; no program is carried out with it."""
     PER_CPU = "per-cpu"
     """Address of the running CPU's part of another fetch's value; likewise."""
+    FIELD = "field"
+    """A field of the event that an event probe stands on."""
     CALL = "call"
     """A word (`engine.arch.recording.CallWord`) of a pending call, for code in the guest."""
 
@@ -88,9 +90,10 @@ class Base(Struct, frozen=True):
         source: which kind.
         register: the architecture's own register name, for REGISTER and VECTOR; for INDEXED
             also "", for 0.
-        value: immediate, stack index, address, offset, number of an argument or of a word; the
-            scale, for INDEXED.
-        text: for TEXT; the name, for SYMBOL; the register that is scaled, for INDEXED.
+        value: immediate, stack index, address, offset, number of an argument, of a field or of a
+            word; the scale, for INDEXED.
+        text: for TEXT; the name, for SYMBOL; the register that is scaled, for INDEXED; for FIELD
+            nothing where it is a number.
         fetch: base and dereferences of the other fetch, for AT_ENTRY and PER_CPU.
     """
 

@@ -186,6 +186,10 @@ def check(
         rest = (_as_json(placed, notes=not everything) for placed in result.rest)
         _show_json(chain(rows, rest))
     else:
+        for asked in result.lines:
+            if asked.listing:
+                listing = asked.listing.replace("\t", " ")
+                console.put(f"{listing}: accepted, without a place")
         _show_lines(found)
         _show_outcomes(result.outcomes)
     console.remarks(result.damage(), values["color"])
@@ -298,6 +302,8 @@ def _line_rows(asked: "AskedLine") -> Iterator[dict[str, Any]]:
         yield {**head, **_as_json(placed, notes=True), "error": None, "column": None}
     error = asked.error
     if error is None:
+        if asked.listing:
+            yield {**head, "verdict": "ok", "listing": asked.listing, "error": None}
         return
     logged = error if isinstance(error, ProbeSyntaxError) else None
     yield {

@@ -20,7 +20,8 @@ _OPTIONS = (
         metavar="[KEY=]SET",
         help="Show the calls of a set: names, %file, %desc, %process, %signal, %memory, %network, "
         "/REGEX, ! for all but them; or signal=SET, status=SET, quiet=SET, raw=, abbrev=, "
-        "verbose=SET.",
+        "verbose=SET. inject=SET:error=ERRNO (or retval=N, signal=SIG, delay_enter=US, "
+        "delay_exit=US) [:when=N..N+N] and fault=SET tamper with them.",
         group=Group.EVENTS,
     ),
     option(

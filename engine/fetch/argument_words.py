@@ -60,6 +60,7 @@ class ArgContext(Struct, frozen=True):
         kernel: the probe is in a kernel: `variables` are what BTF says there, and nothing is
             understood that the kernel does not.
         registers: whether registers can be named: not in `f:` and `t:` lines.
+        fields: of the event that an event probe stands on, by name; None for all other probes.
         reworded: what `fail` is once the kernel has other argument words in its log.
     """
 
@@ -75,6 +76,7 @@ class ArgContext(Struct, frozen=True):
     era: Era = MEASURED
     kernel: bool = False
     registers: bool = True
+    fields: Callable[[str], Base | None] | None = None
     reworded: Callable[[Sequence[str]], Fail] | None = None
 
 

@@ -177,6 +177,16 @@ class BaseReader:
             return Base(Source.ENTRY, value=number - 1)
         raise self._at.fail("NOFENTRY_ARGS")
 
+    def field(self, name: str) -> Base:
+        """`$NAME` of an event probe: a field of the other event, or the thread's name."""
+        fields = self._at.context.fields
+        found = fields(name) if fields is not None else None
+        if found is None and name in ("comm", "COMM"):
+            found = Base(Source.COMM)
+        if found is None:
+            raise self._at.fail("BAD_VAR")
+        return found
+
     def _at_entry(self, name: str) -> Base:
         """`$entry(BODY)`: what BODY gives where the function begins."""
         if not name.endswith(")"):

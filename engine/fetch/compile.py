@@ -71,8 +71,8 @@ _FIELD_OF_RESULT = re.compile(r"\$retval(->|\.|\[)")
 _MEMORY = (Source.ADDRESS, Source.IMAGE, Source.SYMBOL)
 _OUT_OF_REACH = Base(Source.IMMEDIATE, value=0xFFFF_8000_0000_0000)
 """The kernel's half of the address space: no program has memory there."""
-_STRING_VALUES = (Source.IMMEDIATE, Source.COMM, Source.TEXT)
-_SYMBOL_VALUES = (Source.REGISTER, Source.STACK, Source.RETVAL)
+_STRING_VALUES = (Source.IMMEDIATE, Source.COMM, Source.TEXT, Source.FIELD)
+_SYMBOL_VALUES = (Source.REGISTER, Source.STACK, Source.RETVAL, Source.FIELD)
 
 
 def compile_args(words: Sequence[str], context: ArgContext) -> tuple[FetchArg, ...]:
@@ -86,7 +86,7 @@ def compile_args(words: Sequence[str], context: ArgContext) -> tuple[FetchArg, .
         ProbeSyntaxError: with the kernel's error. Symbols that are not there are found last
             and blamed on the place, as the kernel only looks for them when it registers.
     """
-    if not context.uprobe:
+    if not context.uprobe and context.fields is None:
         check_unnamed(words, context)
     indexed = expanded(words, context)
     if len(indexed) > MAX_ARGS:
@@ -203,6 +203,8 @@ class _BodyReader:
             kind, derefs = self._stored(self._fetched, type_name, kind)
         elif self._fetched is not None:
             return self._typed(name, text, self._fetched, type_name, type_offset, kind)
+        if base.source is Source.FIELD and not derefs:
+            base, derefs, kind = self._field(base, kind, type_name, type_offset)
         if era.size_after_body:
             self._grow(kind)
         kind = self._check(kind, type_name or "", type_offset, base, derefs, user)
@@ -218,6 +220,21 @@ class _BodyReader:
             if register is not None:
                 base = Base(Source.VECTOR, register=register)
         return FetchArg(name, text, base, derefs, kind)
+
+    def _field(
+        self, base: Base, kind: FieldType, type_name: str | None, type_offset: int
+    ) -> tuple[Base, tuple[int, ...], FieldType]:
+        """A field of another event as it is recorded: its string, or the one that it points to."""
+        if not base.text:
+            points = kind.is_string and kind.kind is not ValueKind.SYMSTR
+            return base, (0,) if points else (), kind
+        if type_name is None:
+            kind = TYPES["string"]
+        if not kind.is_string or kind.count or kind.kind is ValueKind.SYMSTR:
+            error = self._at.fail("NEED_STRING_TYPE", type_offset)
+            error.explain("the field is a string of the event's record")
+            raise error
+        return base, (), kind
 
     def _grow(self, kind: FieldType) -> None:
         self.size += event_bytes(kind)
@@ -287,6 +304,10 @@ class _BodyReader:
             return self._cast(text)
         if text.startswith(CURRENT) and era.task_and_cpu and self._context.kernel:
             return self._task(text)
+        if self._context.fields is not None and head in ("$", "%"):
+            if head == "%":  # said behind "Invalid $-variable specified"
+                raise self._at.fail("BAD_FETCH_ARG")
+            return self._bases.field(text[1:]), (), False
         if head == "$":
             if self._context.variables is not None and (
                 self._is_result(text) if self._context.kernel else _FIELD_OF_RESULT.match(text)

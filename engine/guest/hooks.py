@@ -110,6 +110,8 @@ class GuestHooks(Struct):
         asked_signal: (number): a signal is about to be delivered to the current thread.
         asked_call: (number, name): the current thread's system call is about to be carried out;
             True keeps it back until the guest is let on. None while nobody wants to know.
+        given_result: (number, name): the result that the current thread's system call has without
+            being carried out, None to carry it out. None while nobody gives any.
         excepted: an exception of the processor that nobody below has dealt with; True if it is
             dealt with, else it becomes a signal.
         attention: the host asked for it; called between stretches and in blocked calls.
@@ -125,6 +127,7 @@ class GuestHooks(Struct):
     signalled: Callable[[], None] = _ignore
     asked_signal: Callable[[int], SignalAnswer] = lambda number: PASSED
     asked_call: Callable[[int, str], bool] | None = None
+    given_result: Callable[[int, str], int | None] | None = None
     excepted: Callable[[Stop], bool] = lambda stop: False
     attention: Callable[[], None] = _ignore
     host_input: Callable[[str, bytes], bytes] = lambda source, data: data

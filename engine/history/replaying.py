@@ -59,7 +59,8 @@ class DivergenceError(KprobeTuiError):
 
     hint = (
         "a replay has met something that the recording does not know: probes that change the "
-        "program (handlers, --mode kernel, --returns) may do that; otherwise please report it"
+        "program (handlers, semaphores of static probes, --mode kernel, --returns) may do that; "
+        "otherwise please report it"
     )
 
 

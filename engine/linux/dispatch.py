@@ -163,6 +163,11 @@ class CallDispatch:
         machine.hooks.syscall_enter(number, name or f"#{number}", arguments)
         if thread.seccomp is not None and self._restricted(thread, number, name or "", arguments):
             return
+        give = machine.hooks.given_result
+        if give is not None and (given := give(number, name or f"#{number}")) is not None:
+            thread.call = SystemCall(number, name or "", arguments)
+            self.finish(thread, given)
+            return
         if name is None:
             if number >= 0:
                 thread.unsupported(f"system call number {number}")

@@ -28,7 +28,7 @@ from msgspec.structs import replace
 from engine.arch.base import Arch
 from engine.arch.plan import Mode
 from engine.arch.program import FetchArg
-from engine.errors import ProbeError, ProbeSyntaxError
+from engine.errors import ProbeError, ProbeSyntaxError, UnloggedError
 from engine.fetch.compile import (
     FIRST_ARG,
     MAX_ARGS,
@@ -172,16 +172,17 @@ def parse(
     words = _words(line)
     if not words:
         if override:
-            raise ProbeError("'!' goes in front of a definition")
+            raise UnloggedError("'!' goes in front of a definition", "ENOENT")
         return None
     if line.startswith("-") and not override:
         return read_deletion(words)
     letter = words[HEAD][0]
-    if letter == "e":
-        why = "event probes (e:) are not part of this version; hist triggers make events (s:)"
-        raise ProbeError(f"{words[HEAD]}: {why} (EINVAL)")
+    if override and letter not in ("p", "r"):
+        why = "what '!' is in front of begins with p or r, or is a synthetic event's name"
+        raise UnloggedError(f"{words[HEAD]}: {why}", "ENOENT")
     if letter not in ("p", "r"):
-        raise ProbeError(f"{words[HEAD]}: a definition begins with p, r or -: (EINVAL)")
+        why = "a definition begins with p, r, e:, s: or -:"
+        raise UnloggedError(f"{words[HEAD]}: {why}")
     if len(words) <= PLACE:
         raise ProbeError(
             f"{words[HEAD]}: a definition needs a place: p[:[GRP/]EVENT] PLACE (EINVAL)"

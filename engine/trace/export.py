@@ -95,6 +95,24 @@ def render_tracepoint(
     return [*found.tracepoint(group, name), *found.enabled(group, name, condition, triggers)]
 
 
+def render_dynamic(
+    form: str, line: str, event: tuple[str, str], condition: str, triggers: Sequence[str]
+) -> list[str]:
+    """The lines for an event that a line of `dynamic_events` makes of other events.
+
+    Args:
+        form: one of `FORMS`; tracefs alone has words for it.
+        line: that line.
+        event: its group and name.
+        condition: its filter, "" for none.
+        triggers: of the event.
+    """
+    if form != "tracefs":
+        return [f"# {line}: tracefs alone has such events"]
+    defined = f"echo {quoted(line)} >> {TRACEFS}/dynamic_events"
+    return [defined, *FORMS[form].enabled(*event, condition, triggers)]
+
+
 # -- the kernel's words ------------------------------------------------------------------
 
 

@@ -65,6 +65,11 @@ class Field(Struct, frozen=True):
     column: Column | None = None
 
     @property
+    def is_text(self) -> bool:
+        """True for a string of the record: its row has a word for it and its bytes behind."""
+        return self.column is not None and self.column.type.is_string
+
+    @property
     def is_float(self) -> bool:
         """True for a number with a point."""
         return self.column is not None and self.column.type.kind is ValueKind.FLOAT
@@ -107,7 +112,9 @@ def own_fields(info: EventInfo) -> tuple[Field, ...]:
         return _sched_fields(info)
     if info.source is EventSource.SYNTHETIC:
         return _synthetic_fields(info)
-    names = ("__probe_func", "__probe_ret_ip") if info.returns else ("__probe_ip",)
+    names = ["__probe_func", "__probe_ret_ip"] if info.returns else ["__probe_ip"]
+    if info.source is EventSource.EPROBE:
+        names = []
     found: list[Field] = []
     offset = _COMMON_SIZE
     for name in names:
@@ -256,7 +263,9 @@ def print_format(info: EventInfo, *, narrow: bool = False) -> str:
         return '"0x%lx", REC->ret'
     if info.source is EventSource.SYSCALL_ENTER:
         return _syscall_print_format(info)
-    if info.returns:
+    if info.source is EventSource.EPROBE:
+        text, values = "", []
+    elif info.returns:
         text, values = "(%lx <- %lx)", ["REC->__probe_func", "REC->__probe_ret_ip"]
     else:
         text, values = "(%lx)", ["REC->__probe_ip"]
@@ -272,7 +281,7 @@ def print_format(info: EventInfo, *, narrow: bool = False) -> str:
         element = "{}_{}" if narrow and kind.is_string else "{}[{}]"
         names = [element.format(column.name, n) for n in range(kind.count)] or [column.name]
         values += [f"__get_str({name})" if kind.is_string else f"REC->{name}" for name in names]
-    return f'"{text}", ' + ", ".join(values)
+    return ", ".join((f'"{text}"', *values))
 
 
 def _syscall_print_format(info: EventInfo) -> str:

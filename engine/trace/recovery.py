@@ -56,6 +56,7 @@ class Recovered(Struct, frozen=True):
         format: name of FILE's output format, "" where it is not known.
         options: its trace options.
         exact: whether it has names and strings byte for byte.
+        decodes: whether system calls are in strace's words.
         symbols: text of addresses that no file tells.
         returning: functions whose returns are events, too.
         comms: names of threads.
@@ -75,6 +76,7 @@ class Recovered(Struct, frozen=True):
     format: str = ""
     options: tuple[str, ...] = ()
     exact: bool = False
+    decodes: bool = False
     symbols: dict[int, str] = field(default_factory=dict)
     returning: frozenset[int] = frozenset()
     comms: dict[int, str] = field(default_factory=dict)
@@ -128,6 +130,7 @@ def recover(path: Path) -> Recovered:
             str(told["output"].get("format", "")),
             tuple(map(str, told["output"].get("options", ()))),
             bool(told["output"].get("exact")),
+            bool(told["output"].get("decodes")),
             {int(key): str(text) for key, text in told["symbols"].items()},
             frozenset(map(int, told["returning"])),
             {int(key): str(text) for key, text in state.get("comms", {}).items()},

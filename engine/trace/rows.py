@@ -133,6 +133,8 @@ class EventSource(Enum):
     SCHED = "sched"
     SYNTHETIC = "synthetic"
     """Triggers of other events make it."""
+    EPROBE = "eprobe"
+    """Rows of another event make it, of their fields."""
     STACK = "stack"
     """The call stack at the row before: return addresses, one a word, innermost first."""
 
@@ -149,6 +151,7 @@ class EventInfo(Struct, frozen=True, gc=False):
         returns: whether it is a return event.
         symbolic: whether addresses print as symbols (kprobes) instead of hex (uprobes).
         source: what makes its rows.
+        attached: the event that makes an event probe's rows, as `GROUP.NAME`; else "".
     """
 
     id: int
@@ -159,6 +162,7 @@ class EventInfo(Struct, frozen=True, gc=False):
     returns: bool = False
     symbolic: bool = False
     source: EventSource = EventSource.PROBE
+    attached: str = ""
 
     @classmethod
     def of(
@@ -204,6 +208,7 @@ class EventInfo(Struct, frozen=True, gc=False):
             "returns": self.returns,
             "symbolic": self.symbolic,
             "source": self.source.value,
+            **({"attached": self.attached} if self.attached else {}),
             "columns": [
                 {
                     "name": column.name,
@@ -244,8 +249,9 @@ class EventInfo(Struct, frozen=True, gc=False):
             word += column.words
         name, group = str(data["name"]), str(data["group"])
         symbolic = bool(data["symbolic"])
-        source = EventSource(data["source"])
-        return cls(int(data["id"]), group, name, tuple(columns), word, returns, symbolic, source)
+        source, of = EventSource(data["source"]), str(data.get("attached", ""))
+        number = int(data["id"])
+        return cls(number, group, name, tuple(columns), word, returns, symbolic, source, of)
 
 
 def _form_json(form: ValueForm | None) -> dict[str, Any]:

@@ -45,6 +45,9 @@ _SIZES: Final = {
     "pid_t": 4,
     "gfp_t": 4,
 }
+_REMOVAL: Final = re.compile(r"!([A-Za-z_]\w*)(?=\s|$)", re.ASCII)
+_OTHER_REMOVAL: Final = re.compile(r"\s*![se][^\s:]*:(.+)", re.DOTALL)
+_OVERRIDE: Final = re.compile(r"[pr]\d*")
 _BLANK: Final = re.compile(r"[ \t]")
 
 
@@ -77,8 +80,7 @@ class SyntheticField(Struct, frozen=True):
 
     def listing(self) -> str:
         """As `synthetic_events` lists it (synth_event_show)."""
-        kind, bracket, count = self.ctype.removeprefix("__data_loc ").partition("[")
-        return f"{kind} {self.name}{bracket}{count}"
+        return f"{self.ctype.removeprefix('__data_loc ')} {self.name}"
 
 
 class SyntheticEvent(Struct, frozen=True):
@@ -109,6 +111,22 @@ class SyntheticEvent(Struct, frozen=True):
 def is_definition(line: str) -> bool:
     """True for a line that defines one."""
     return line.lstrip().startswith(LETTER)
+
+
+def removed(line: str) -> str:
+    """The event that a line takes away: `!NAME ...` of `synthetic_events`; "" for other lines.
+
+    What stands behind the name does not matter. `!p ...` and `!r ...` place a probe in spite of
+    everything.
+    """
+    found = _REMOVAL.match(line.lstrip())
+    return "" if found is None or _OVERRIDE.fullmatch(found[1]) else found[1]
+
+
+def other_removal(line: str) -> str:
+    """A line `-:NAME ...` that means what `!s:NAME ...` and `!e:NAME ...` do; "" for others."""
+    found = _OTHER_REMOVAL.match(line)
+    return "" if found is None else f"-:{found[1]}"
 
 
 def parse_definition(line: str) -> SyntheticEvent:

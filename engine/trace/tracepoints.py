@@ -6,9 +6,13 @@ from typing import Final, NamedTuple
 from engine.trace import sched, synthetic, syscalls
 
 _KERNELS: Final = (syscalls.GROUP, sched.GROUP)
-GROUPS: Final = (*_KERNELS, synthetic.GROUP)
+EPROBES: Final = "eprobes"
+"""The group of event probes that name none."""
+GROUPS: Final = (*_KERNELS, synthetic.GROUP, EPROBES)
 """The groups that there are."""
 
+_EPROBE: Final = re.compile(r"e(?:\w{0,2}:|\d*\s+[\w-]*[./])", re.ASCII)
+"""The kernel looks at the first letter alone; the interface has words that begin with it."""
 _SELECTION: Final = re.compile(rf"({'|'.join(_KERNELS)})[/:](.*)", re.DOTALL)
 
 
@@ -20,10 +24,12 @@ class Selection(NamedTuple):
 
 
 def selection(text: str) -> Selection | None:
-    """The events that `GROUP/GLOB`, `GROUP:GLOB` or `s:...` means; None for other texts.
+    """The events that `GROUP/GLOB`, `GROUP:GLOB`, `s:...` or `e:...` means; None for other texts.
 
-    A synthetic event has its whole definition for a pattern.
+    A synthetic event and an event probe have their whole definition for a pattern.
     """
+    if _EPROBE.match(text.lstrip()) is not None:
+        return Selection(EPROBES, text.strip())
     if synthetic.is_definition(text):
         return Selection(synthetic.GROUP, text.strip())
     match = _SELECTION.fullmatch(text.strip())

@@ -28,6 +28,8 @@ class TriggerAction(Enum):
     SWITCH_EVENT = auto()
     SWITCH_HIST = auto()
     COUNT = auto()
+    EVENT_PROBE = auto()
+    """A row makes an event of another kind; no line of a `trigger` file says so."""
 
 
 class TriggerKind(Struct, frozen=True):
@@ -102,7 +104,8 @@ class EventTrigger(Struct, frozen=True):
     @property
     def needs_row(self) -> bool:
         """True if the event's values decide or count (EVENT_FILE_FL_TRIGGER_COND)."""
-        return self.kind.after or self.hist is not None or self.filter is not None
+        reads = self.hist is not None or self.kind.action is TriggerAction.EVENT_PROBE
+        return self.kind.after or reads or self.filter is not None
 
     def same_kind(self, other: "EventTrigger") -> bool:
         """True if an event cannot have both, and `!` before one takes the other away.

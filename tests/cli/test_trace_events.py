@@ -159,12 +159,19 @@ def test_system_calls(home: Path) -> None:
     calls = events(done.err)
     writes = [call for call in calls if call.startswith("sys_write(")]
     assert len(writes) == 1
+    assert writes == ['sys_write(fd: 1, buf: "ackermann(2, 3) = 9\\n", count: 20)']
+    assert calls.count("sys_write -> 20") == 2
+
+
+def test_kernel_mode_has_the_numbers_of_system_calls(home: Path) -> None:
+    done = run("trace", "--mode", "kernel", "-e", "syscalls/write", GUEST, cwd=home)
+    calls = events(done.err)
     assert re.fullmatch(
         r'sys_write\(fd: 1, buf: 0x\w+ \(61:63:6b[\w:]*\) "ackermann\(2, 3\) = 9\."'
         r", count: 0x14\)",
-        writes[0],
+        calls[-2],
     )
-    assert calls.count("sys_write -> 0x14") == 2
+    assert calls[-1] == "sys_write -> 0x14"
 
 
 @pytest.mark.parametrize("form", ["ftrace", "jsonl"])

@@ -121,7 +121,9 @@ class FunctionsPane(ListPane[FunctionRows]):
     HELP = """\
 # Functions
 
-Verdict on a probe at the entry, address, size, name, section.
+Verdict on a probe at the entry, address, size, name, section. Static probes (USDT) stand among
+the functions as `sdt_PROVIDER:NAME`; `& in:sdt` shows them alone, `p` probes one, its arguments
+included.
 
 | letter | does |
 |---|---|

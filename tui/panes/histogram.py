@@ -80,6 +80,7 @@ runs it is half a second old at the most. Hits that a filter keeps out are count
 | `:bpftrace FILE` | the maps of a script, at the moment that is looked at; `!` takes it out |
 | `:trigger EVENT hist:keys=F:pause` | pause it, or `continue`, or `clear` |
 | `:s:NAME TYPE FIELD; ...` | define a synthetic event, which `onmatch`, `onmax`, `onchange` make |
+| `:e:NAME GROUP.EVENT ARG...` | define an event of the fields of another one |
 
 | key | does |
 |---|---|

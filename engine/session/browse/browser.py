@@ -6,6 +6,7 @@ memory it learns from views.
 
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
@@ -38,6 +39,7 @@ from engine.trace import sched
 from engine.trace.definition import Definition, Deletion, parse
 from engine.trace.formats.base import MappedFile
 from engine.trace.formats.mapped import mapped_file
+from engine.trace.tracepoints import Selection, selection
 
 if TYPE_CHECKING:
     from engine.session.browse.functions import FunctionList
@@ -334,7 +336,32 @@ class Browser:
         opened = self.opened.kernel
         if opened is not None:
             return FunctionList.of_kernel(opened)
-        return FunctionList.of_file(self._program.main)
+        return FunctionList.of_file(self._program.main, self._own_markers())
+
+    def _own_markers(self) -> dict[int, str]:
+        """The static probes (USDT) of the program's own file, as a definition names them."""
+        if self._mode is Mode.KERNEL:
+            return {}
+        main, found = self._program.main, dict[int, str]()
+        for marker in self.verdicts.markers.all():
+            if marker.file is not main:
+                break  # those of libraries come behind
+            if not marker.problem:
+                found.setdefault(marker.probe.address, marker.event)
+        return found
+
+    def probed_text(self, address: int) -> str:
+        """A guest address as the PLACE that a probe there is likeliest meant for.
+
+        Of an instruction that is a static probe it is that probe, with its arguments.
+        """
+        functions = self.functions
+        module = self.module_at(address)
+        if module is not None and self._file(module) is self._program.main:
+            marker = functions.markers.get(address - module.bias)
+            if marker is not None:
+                return f"%{marker}"
+        return self.place_text(address)
 
     # -- names ---------------------------------------------------------------------------------
 
@@ -526,8 +553,21 @@ class Browser:
         text = f"{len(lines)} uprobes: " + "; ".join(dict.fromkeys(one.text for one in found))
         return DefinitionVerdict(True, text, None, tuple(n for one in found for n in one.places))
 
+    def _check_placeless(self, selected: Selection) -> DefinitionVerdict:
+        """The verdict on an event without a place: of the kernel's, synthetic, an event probe."""
+        from engine.session.program.placeless_lines import PlacelessLines  # few lines are these
+
+        events = PlacelessLines(self.arch, self._mode)
+        for probe in self._view.probes:
+            with suppress(KprobeTuiError):
+                events.placed_line(probe.row.line, self.verdicts.lookup)
+        listing = events.take(selected).replace("\t", " ")
+        return DefinitionVerdict(True, f"{listing}: an event without a place")
+
     def _check_one(self, line: str) -> DefinitionVerdict:
         try:
+            if (selected := selection(line)) is not None:
+                return self._check_placeless(selected)
             parsed = parse(line, self.arch, mode=self._mode, lookup=self.verdicts.lookup)
         except ProbeSyntaxError as error:
             column = error.column - (len(error.command) - len(error.command.lstrip()))

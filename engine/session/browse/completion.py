@@ -77,6 +77,8 @@ class DefinitionCompleter:
         start += len(bare) - len(typed)
         if not words:
             return self._head(typed, start, groups)
+        if words[0][:1] == "e":
+            return self._event_probe(typed, start, words)
         if words[0][:1] not in ("p", "r"):
             return Completion(start)
         if len(words) == _PLACE:
@@ -91,8 +93,8 @@ class DefinitionCompleter:
         if typed[:1] == "%" or typed.startswith("sdt"):
             return _fitting(typed, self._markers(typed), start)
         if not colon:
-            return _fitting(typed, ("p:", "r:"), start)
-        if "/" in name or letter[:1] not in ("p", "r", "-"):
+            return _fitting(typed, ("p:", "r:", "e:"), start)
+        if "/" in name or letter[:1] not in ("p", "r", "e", "-"):
             return Completion(start)
         known = dict.fromkeys((*groups, "kprobes", "uprobes"))
         return _fitting(name, [f"{group}/" for group in known], start + len(letter) + 1)
@@ -112,6 +114,22 @@ class DefinitionCompleter:
         if "+" in typed or not typed:
             return Completion(start)
         return Completion(start, tuple(dict.fromkeys(self._names(typed, _MOST))))
+
+    def _event_probe(self, typed: str, start: int, words: Sequence[str]) -> Completion:
+        """An event of the kernel's, and its fields."""
+        from engine.session.program.placeless_lines import PlacelessLines  # few lines are these
+
+        events = PlacelessLines(self._arch, self._mode)
+        if len(words) == _PLACE:
+            return _fitting(typed.replace("/", ".", 1), events.names(), start)
+        piece = _PIECE.search(typed)
+        assert piece is not None, "the piece may be empty"
+        body, colon, kind = piece[0].partition(":")
+        at = start + piece.start()
+        if colon:
+            return _fitting(kind, self._types(uprobe=False), at + len(body) + 1)
+        fields = [*(f"${name}" for name in events.fields(words[_PLACE])), "$comm"]
+        return _fitting(body, fields, at) if body[:1] in ("", "$") else Completion(at)
 
     def _functions(self, path: str, beginning: str) -> Iterator[str]:
         """The functions of a file whose names begin like this, as `PATH:SYM`."""

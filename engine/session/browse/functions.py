@@ -1,7 +1,8 @@
-"""The functions of a program's own file: all of them, and those that match what is looked for."""
+"""The functions of a program's own file, and its static probes: all, and those that match."""
 
 from bisect import bisect_right
-from collections.abc import Callable, Sequence
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
 from fnmatch import translate
 from re import compile as compiled
 from typing import Final
@@ -14,6 +15,8 @@ from engine.session.kernel.opened import OpenedKernel
 from engine.session.program.libraries import ProgramFile
 
 _SECTION, _MODULE = "in:", "mod:"
+_MARKERS: Final = "sdt"
+"""The word for static probes in the column of sections."""
 _GLOB: Final = frozenset("*?[")
 
 
@@ -42,11 +45,13 @@ class FunctionList:
 
     Attributes:
         names: of all, in order; the other columns belong to them.
+        markers: static probes among them by link address, as a definition names them.
     """
 
     def __init__(self) -> None:
         """None yet."""
         self.names: list[str] = []
+        self.markers: Mapping[int, str] = {}
         self._shown: dict[int, str] = {}
         self._addresses: list[int] = []
         self._sizes: list[int] = []
@@ -54,14 +59,25 @@ class FunctionList:
         self._modules: list[str] = []
 
     @classmethod
-    def of_file(cls, file: ProgramFile) -> "FunctionList":
-        """List the functions of a program's own file."""
+    def of_file(cls, file: ProgramFile, markers: Mapping[int, str]) -> "FunctionList":
+        """List the functions of a program's own file, its static probes (USDT) among them.
+
+        Args:
+            file: the one of the program itself.
+            markers: the probes by link address.
+        """
         made = cls()
+        made.markers = markers
         section = _sections(file.image)
+        left = deque(sorted(markers))
         for symbol in file.symbols.functions():
+            while left and left[0] < symbol.address:
+                made._add(markers[left[0]], left.popleft(), 0, _MARKERS, "")
             made._add(symbol.name, symbol.address, symbol.size, section(symbol.address), "")
             if symbol.demangled != symbol.name:
                 made._shown[len(made.names) - 1] = symbol.demangled
+        for address in left:
+            made._add(markers[address], address, 0, _MARKERS, "")
         return made
 
     @classmethod

@@ -22,6 +22,7 @@ from engine.session.tracing.graphing import Graphing
 from engine.session.tracing.handlers import blamed, load_handlers
 from engine.session.tracing.tracing import Tracing
 from engine.trace import sched, synthetic, syscalls
+from engine.trace.tracepoints import EPROBES
 
 _PERIOD: Final = 0.5
 """Seconds of the host between two texts of a histogram while the guest runs."""
@@ -144,6 +145,7 @@ _WORDS: Final = {
     syscalls.GROUP: "system calls",
     sched.GROUP: "the scheduler's events",
     synthetic.GROUP: "synthetic events",
+    EPROBES: "event probes",
 }
 
 
@@ -333,8 +335,8 @@ class KernelSwitch:
             tracing.definitions.define(self._line(glob))
 
     def _line(self, glob: str) -> str:
-        """The line that chooses events; a synthetic one is chosen by its definition."""
-        return glob if self._group == synthetic.GROUP else f"{self._group}/{glob}"
+        """The line that chooses events; what other events make is chosen by its definition."""
+        return glob if self._group in (synthetic.GROUP, EPROBES) else f"{self._group}/{glob}"
 
     def turn(self, globs: tuple[str, ...], *, on: bool) -> str:
         """Record events, or no longer (without patterns: none at all); in words what was done.
@@ -350,7 +352,8 @@ class KernelSwitch:
                 self.globs = tuple(dict.fromkeys((*self.globs, glob)))
         else:
             self.globs = tuple(glob for glob in self.globs if globs and glob not in globs)
-        tracing.source(group).record_only(self.globs)
+        attached = tracing.attached_only(group)
+        tracing.source(group).record_only((*self.globs, *attached))
         return f"{_WORDS[group]} recorded: {' '.join(self.globs) or 'none'}"
 
 

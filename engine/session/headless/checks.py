@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from itertools import chain
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
@@ -13,6 +14,10 @@ from engine.session.program.verdicts import Verdicts
 from engine.session.protocol.report import Report
 from engine.session.protocol.requests import CheckRequest, Rules
 from engine.trace.definition import Definition, parse
+from engine.trace.tracepoints import selection
+
+if TYPE_CHECKING:
+    from engine.session.program.placeless_lines import PlacelessLines
 
 FunctionOutcomes = tuple[Place, list[tuple[int, str]]]
 """A place in a function, and (address, outcome) of the function's instructions."""
@@ -25,11 +30,56 @@ class AskedLine(Struct, frozen=True):
         line: the definition.
         placed: the verdicts on its places; none for an empty line.
         error: why it is not accepted; None where it is.
+        listing: what is accepted without a place, as tracefs lists it; "" for probes.
     """
 
     line: str
     placed: Sequence[Placed]
     error: KprobeTuiError | None = None
+    listing: str = ""
+
+
+class _JudgedLines:
+    """Judges definitions, those of events without a place among them."""
+
+    def __init__(self, opened: OpenedProgram, verdicts: Verdicts, request: CheckRequest) -> None:
+        self._opened, self._verdicts, self._request = opened, verdicts, request
+        self._events: PlacelessLines | None = None
+
+    def asked(self, line: str) -> AskedLine:
+        """The answer to a definition.
+
+        Raises:
+            CommandError: as for `_of_one`.
+            ProbeError: it is not accepted.
+        """
+        written, selected = line.removesuffix("\n"), selection(line)
+        if selected is None:
+            placed = _placed(line, self._opened, self._verdicts, self._request)
+            for one in self._named(line):
+                self._known.placed(one)
+            return AskedLine(written, placed)
+        return AskedLine(written, [], listing=self._known.take(selected))
+
+    @property
+    def _known(self) -> "PlacelessLines":
+        if self._events is None:
+            from engine.session.program.placeless_lines import (
+                PlacelessLines,
+            )  # few lines have no place
+
+            self._events = PlacelessLines(self._opened.arch, self._request.mode)
+        return self._events
+
+    def _named(self, line: str) -> Iterator[Definition]:
+        """The definitions that a line stands for, where one behind it may name their events."""
+        if not any(map(selection, self._request.definitions)):
+            return
+        verdicts = self._verdicts
+        for each in verdicts.spelled_out(line)[0]:
+            one = parse(each, self._opened.arch, mode=self._request.mode, lookup=verdicts.lookup)
+            if isinstance(one, Definition):
+                yield one
 
 
 def _placed(
@@ -106,15 +156,15 @@ def check(request: CheckRequest, *, brief: bool = False, each: bool = False) -> 
     opened = OpenedProgram.open(config)
     verdicts = Verdicts(opened.arch, opened.inspected(), request.mode, config.technique)
     lines: list[AskedLine] = []
+    judged = _JudgedLines(opened, verdicts, request)
     with opened.explained():
         for line in request.definitions:
-            written = line.removesuffix("\n")
             try:
-                lines.append(AskedLine(written, _placed(line, opened, verdicts, request)))
+                lines.append(judged.asked(line))
             except (CommandError, ProbeError) as error:
                 if not each:
                     raise
-                lines.append(AskedLine(written, [], error))
+                lines.append(AskedLine(line.removesuffix("\n"), [], error))
     default = rules or Rules.KPROBE
     rest: Iterator[Placed] = iter(())
     outcomes: Iterator[FunctionOutcomes] = iter(())

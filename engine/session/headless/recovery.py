@@ -81,6 +81,7 @@ def _writer(found: Recovered, form: str | None, symbol: "_Symbols") -> Format:
         symbol.file,
         symbol.line,
         found.arch,
+        found.decodes,
     )
     own = name == found.format
     return format_named(name)(found.events, names, found.options if own else ())

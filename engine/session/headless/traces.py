@@ -200,6 +200,8 @@ class TraceRun:
 def _described(tracing: Tracing, folder: str) -> Iterator[str]:
     """The lines of the files that tracefs would have for each event of a trace."""
     for (group, name), info in tracing.infos.items():
+        if name in tracing.attached_only(group):
+            continue
         control = tracing.controls.of(info)
         yield f"# {folder}/{group}/{name}/format"
         yield from format_text(info).split("\n")

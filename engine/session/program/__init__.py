@@ -5,7 +5,7 @@ knows what is in them, `places` turns what a user types into addresses (`lookup`
 variables of a definition), `verdicts` judges whether a probe can stand there (`outcomes` of whole
 functions at once), and `return_places` whether a trampoline would damage the program.
 `markers` are static probes (USDT), `marker_places` where they stand, and `perf_commands` spell out
-definitions of perf probe.
+definitions of perf probe; `placeless_lines` judge events that have no place.
 `implementations` are the code that indirect functions stand for, as whoever calls their resolvers
 tells it.
 `listing` makes lines of disassembly. `recorded` programs are those in

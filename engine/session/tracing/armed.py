@@ -26,6 +26,7 @@ class Armed(Struct, eq=False):
         left: how often it may still fire, None for always.
         paused: whether it rests.
         table: of a histogram.
+        makes: id of the event that an event probe makes here; 0 for other triggers.
         added: triggers that other events have because of this one, each with its event.
     """
 
@@ -35,6 +36,7 @@ class Armed(Struct, eq=False):
     left: int | None
     paused: bool = False
     table: "HistTable | None" = None
+    makes: int = 0
     added: list[tuple[EventInfo, str]] = field(default_factory=list)
 
     def fire(self, data: Any, thread: int, place: int) -> None:
@@ -76,11 +78,17 @@ class EventControl(Struct):
 
     def trigger_lines(self) -> Iterator[str]:
         """The event's `trigger` file."""
-        if not self.triggers:
+        written = self.written
+        if not written:
             yield "# Available triggers:"
             yield f"# {' '.join(NAMES)}"
-        for armed in self.triggers:
+        for armed in written:
             yield armed.listing()
+
+    @property
+    def written(self) -> list[Armed]:
+        """The triggers that somebody has written there: none of those of event probes."""
+        return [armed for armed in self.triggers if not armed.makes]
 
 
 def _made_nowhere(event: SyntheticEvent, thread: int, values: "list[Key]", place: int) -> None:

@@ -4,13 +4,14 @@ from collections.abc import Callable, Iterable
 from typing import Final
 
 from engine.errors import CommandError
+from engine.trace.strace.injection import Injection, read_injection
 from engine.trace.strace.selection import calls_of, signals_of
 
 _KEYS: Final = {
     "trace": "trace", "t": "trace", "abbrev": "abbrev", "a": "abbrev", "verbose": "verbose",
     "v": "verbose", "raw": "raw", "x": "raw", "signal": "signal", "signals": "signal",
     "s": "signal", "status": "status", "quiet": "quiet", "silent": "quiet", "silence": "quiet",
-    "q": "quiet",
+    "q": "quiet", "inject": "inject", "fault": "fault",
 }  # fmt: skip
 _STATUSES: Final = ("successful", "failed", "unfinished", "unavailable", "detached")
 _QUIET: Final = ("attach", "exit", "path-resolution", "personality", "thread-execve")
@@ -35,6 +36,7 @@ class SyscallChoice:
         signals: whether a signal is shown.
         statuses: the ends that calls shown may have; None for all.
         silent: kinds of messages that are not wanted.
+        injections: what is done to calls, in the order in which it was said.
     """
 
     def __init__(self, expressions: Iterable[str], known: Iterable[str]) -> None:
@@ -54,6 +56,7 @@ class SyscallChoice:
         self.signals: Callable[[int], bool] = lambda number: True
         self.statuses: frozenset[str] | None = None
         self.silent: frozenset[str] = frozenset()
+        self.injections: list[Injection] = []
         names = tuple(known)
         for each in expressions:
             self._take(each, names)
@@ -66,11 +69,14 @@ class SyscallChoice:
         key = _KEYS.get(head)
         if key is None:
             raise CommandError(
-                f"{option}: {head!r} is none of trace, abbrev, verbose, raw, signal, status and "
-                "quiet"
+                f"{option}: {head!r} is none of trace, abbrev, verbose, raw, signal, status, "
+                "quiet, inject and fault"
             )
         if key == "trace":
             self.traced = calls_of(option, rest, names)
+        elif key in ("inject", "fault"):
+            fault = key == "fault"
+            self.injections.append(read_injection(option, rest, names, fault=fault))
         elif key == "raw":
             self.raw = calls_of(option, rest, names)
         elif key == "abbrev":

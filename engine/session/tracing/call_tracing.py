@@ -14,6 +14,7 @@ from engine.session.guest.session import Session
 from engine.session.protocol.calltraces import CallTraceRequest
 from engine.session.tracing.call_choice import SyscallChoice
 from engine.session.tracing.call_files import CallFiles
+from engine.session.tracing.call_injection import CallInjection
 from engine.session.tracing.descriptor_texts import descriptor_text
 from engine.trace.strace.call import CallStyle, GuestFacts, TracedCall
 from engine.trace.strace.counts import CallCounts
@@ -37,11 +38,13 @@ class UnfinishedCall(Struct):
         shown: the call as text.
         began: tick at which it was made.
         text: its beginning, where nothing of it is written before it ends.
+        note: what is said behind its result of what was done to it.
     """
 
     shown: ShownCall
     began: int
     text: str = ""
+    note: str = ""
 
 
 class CallTracing:
@@ -64,6 +67,7 @@ class CallTracing:
         self._files = files
         linux = session.arch.linux
         self._choice = choice = SyscallChoice(request.expressions, linux.syscalls.values())
+        self._injection = CallInjection(session, choice.injections) if choice.injections else None
         self._counts = CallCounts(request.sort) if request.counts else None
         self._lines = request.counts != 1
         order = "<" if session.arch.byteorder == "little" else ">"
@@ -103,6 +107,14 @@ class CallTracing:
             self._returned(machine.current, result)
 
         hooks.syscall_enter, hooks.syscall_exit = enter, leave
+        injection = self._injection
+        if injection is not None:
+
+            def given(number: int, name: str) -> int | None:
+                thread = machine.current
+                return injection.entered(thread, name) if self._followed(thread) else None
+
+            hooks.given_result = given
         moments = machine.moments
         moments.started.append(self._started)
         moments.executed.append(self._executed)
@@ -211,7 +223,10 @@ class CallTracing:
 
     def _returned(self, thread: Thread, result: int) -> None:
         opened = self._calls.pop(thread.tid, None)
+        note = self._injection.left(thread) if self._injection is not None else ""
         if opened is not None:
+            opened.note = note
+            opened.shown.call.saved["given"] = bool(note)
             opened.shown.call.result = result
             if result == -_EINTR:
                 opened.shown.call.saved["interrupted"] = True
@@ -235,7 +250,7 @@ class CallTracing:
             transcript.begin(tid, opened.text)
         cut = call.result is None and not opened.shown.whole
         rest = " <unfinished ...>)" if cut else opened.shown.finish()
-        text = opened.shown.result()
+        text = opened.shown.result() + opened.note
         if self._request.takes and call.result is not None:
             text += f" <{took}>"
         transcript.end(tid, call.name, rest, text)

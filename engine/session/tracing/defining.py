@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from engine.arch.plan import Mode, Rules
 from engine.arch.program import RecordLayout
-from engine.errors import ProbeError, ProbeRejectedError
+from engine.errors import ProbeError, ProbeRejectedError, UnloggedError
 from engine.fetch.types import beyond_linux
 from engine.probes.kprobe import Kprobe, Uprobe
 from engine.probes.kretprobe import Kretprobe, Uretprobe
@@ -27,9 +27,11 @@ from engine.session.tracing.defined_set import DefinedSet
 from engine.session.tracing.event_set import Defined, EventSet, TraceEvent
 from engine.session.tracing.recorders import Recorders
 from engine.session.tracing.store_events import GROUP as WATCHES
+from engine.trace import synthetic
 from engine.trace.definition import Definition, Deletion, matches, named, parse
+from engine.trace.head_syntax import HEAD
 from engine.trace.place_syntax import FileOffset
-from engine.trace.rows import EventInfo
+from engine.trace.rows import EventInfo, EventSource
 from engine.trace.tracepoints import Selection, selection
 
 if TYPE_CHECKING:
@@ -50,6 +52,8 @@ class Patterned(Struct, frozen=True):
     is_return: bool
 
 
+_LINES: Final = (EventSource.SYNTHETIC, EventSource.EPROBE)
+"""Events without a probe that lines define all the same."""
 _READ: Final = 4096
 """Definitions that are kept as read, of those that are kept as lines."""
 _UNNAMEABLE: Final = re.compile(r"[^A-Za-z0-9_]")
@@ -89,6 +93,7 @@ class Definitions:
         events: EventSet,
         recorders: Recorders,
         choose: Callable[[Selection], None],
+        drop: Callable[[Deletion, list[tuple[str, str]]], bool],
         typing: tuple[str | None, tuple[str, ...]] = (None, ()),
     ) -> None:
         """Set up.
@@ -100,6 +105,8 @@ class Definitions:
             events: of the trace; definitions add theirs.
             recorders: give probes their recorders.
             choose: adds events that the kernel has without a definition.
+            drop: takes away events without probes that a line means, and tells whether there were
+                any, given the names of those with probes that it means, too.
             typing: path of a header with functions that no debug information describes, and how
                 values with types are printed (`TraceOptions.printing`).
         """
@@ -110,7 +117,7 @@ class Definitions:
         self._probing = probing
         self._events = events
         self._recorders = recorders
-        self._choose = choose
+        self._choose, self._drop = choose, drop
         self._typing = typing
         self.beyond_linux = ""
         self._read = lru_cache(maxsize=_READ)(self._read_again)
@@ -156,7 +163,7 @@ class Definitions:
         return lines
 
     def define(self, line: str) -> Defined | None:
-        """Carry out a line of `kprobe_events`, or `syscalls/GLOB`, `sched/GLOB`, `s:...`.
+        """Carry out a line of `dynamic_events`, or `syscalls/GLOB`, `sched/GLOB`.
 
         Returns:
             The probes that it has defined, None if it has not.
@@ -197,6 +204,11 @@ class Definitions:
         if selected is not None:
             self._choose(selected)
             return None
+        if "!" in line:
+            if gone := synthetic.removed(line):
+                self._delete(Deletion(synthetic.GROUP, gone), line)
+                return None
+            line = synthetic.other_removal(line) or line
         lookup = self._probing.verdicts.lookup
         parsed = parse(line, self._session.arch, mode=self._mode, lookup=lookup)
         if parsed is None or isinstance(parsed, Definition):
@@ -210,6 +222,9 @@ class Definitions:
         known = self._events.events.get((definition.group, definition.event))
         if not self.beyond_linux and (why := beyond_linux(definition.args)):
             self.beyond_linux = f"{definition.group}/{definition.event}: {why}"
+        key = definition.group, definition.event
+        if known is None and key in self._events.infos:
+            raise definition.error("EVENT_EXIST", HEAD)
         self.defined.agree(definition, known.defined if known is not None else ())
         mode = Mode.KERNEL if definition.strict_override else self._mode
         try:
@@ -382,10 +397,13 @@ class Definitions:
             if named(deletion, *old.name)
             and (not deletion.place or matches(deletion, old.definition))
         ]
-        if not found and (deletion.group, deletion.event) in self._events.infos:
-            raise ProbeError(f"{line.strip()}: events without a probe stay to the end (EBUSY)")
-        if not found:
-            raise ProbeError(f"{line.strip()}: no such event (ENOENT)")
+        dropped = self._drop(deletion, [old.name for old in found])
+        info = self._events.infos.get((deletion.group or "", deletion.event))
+        if not found and not dropped and info is not None and info.source not in _LINES:
+            text = f"{line.strip()}: events of the kernel's own stay to the end"
+            raise UnloggedError(text, "EBUSY")
+        if not found and not dropped:
+            raise UnloggedError(f"{line.strip()}: no such event", "ENOENT")
         self.remove(*found)
 
     def remove(self, *gone: Defined) -> None:

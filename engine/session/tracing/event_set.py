@@ -320,12 +320,12 @@ class EventSet:
         Raises:
             CommandError: there are too many; none is added then.
         """
-        taken = len(self.table)
+        more = 0
 
         def number() -> int:
-            nonlocal taken
-            taken += 1
-            return self._number(taken)
+            nonlocal more
+            more += 1
+            return self._number(len(self.table) + more)  # to choose some may add others first
 
         found = list(choose(number))
         for info in found:
@@ -373,6 +373,10 @@ class EventSet:
             number += 1
             found = f"{name}_{number}"
         return found
+
+    def drop(self, info: EventInfo) -> None:
+        """Take the name of an event without probes away; rows still say what they are."""
+        self.infos.others.pop((info.group, info.name), None)
 
     def forget(self, group: str, name: str) -> None:
         """Take an event's name away; rows with its number still say what they are."""

@@ -72,6 +72,14 @@ class HistTriggers:
         finally:
             self._depth = 0
 
+    def makes(self, synthetic: str) -> bool:
+        """True if a trigger makes a synthetic event of that name."""
+        return any(
+            handler.act is Act.TRACE and handler.synthetic == synthetic
+            for one in self.scope.registered
+            for handler in one.table.spec.handlers
+        )
+
     # -- triggers -------------------------------------------------------------------------
 
     def update(self, control: EventControl, trigger: EventTrigger) -> bool:

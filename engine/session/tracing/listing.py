@@ -20,12 +20,15 @@ from engine.trace.export import (
     ExportPlace,
     kprobe_line,
     render,
+    render_dynamic,
     render_tracepoint,
 )
-from engine.trace.rows import EventInfo
+from engine.trace.rows import EventInfo, EventSource
 
 if TYPE_CHECKING:
     from engine.session.kernel.opened import OpenedKernel
+    from engine.session.tracing.event_probes import EventProbes
+    from engine.session.tracing.synthetic_events import SyntheticEvents
 
 KERNEL_FORM: Final = "kernel"
 """The lines as the kernel lists them."""
@@ -33,6 +36,8 @@ KERNEL_FORM: Final = "kernel"
 WordsAt = Callable[[Place, bool], str]
 """The arguments of an event at the entry of a function, or of its returns, in a definition."""
 
+_LINES: Final = (EventSource.SYNTHETIC, EventSource.EPROBE)
+"""Events that lines of their own define."""
 _WORD: Final = re.compile(r"(?!\d)[\w.$]+", re.ASCII)
 _NEAREST: Final = 64
 """Neighbours of a function that are looked at for a name that stands for one place only."""
@@ -58,6 +63,7 @@ class TraceListing:
             yield from self._of_image(image, form)
             return
         told: set[tuple[str, str]] = set()
+        yield from self._dynamic(form, EventSource.SYNTHETIC)  # triggers of probes name them
         for done in self._tracing.definitions.defined:
             if kernel:
                 yield done.definition.listing()
@@ -73,14 +79,27 @@ class TraceListing:
             name = f"{info.group}/{info.name}"
             yield from self._at_entry(form, patterned.place, name, told, patterned.is_return)
         yield from self._tracing.watches.listed()
-        yield from self._tracing.synthetics.listed() if kernel else ()
+        yield from self._dynamic(form, EventSource.EPROBE)
         for info in self._tracing.kernel_infos:
-            if self._tracing.watches.is_mine(info) or self._tracing.synthetics.is_mine(info):
+            if self._tracing.watches.is_mine(info) or info.source in _LINES:
                 continue
             if kernel:
                 yield f"{info.group}/{info.name}"
             else:
                 yield from render_tracepoint(form, info.group, info.name, *self._conditions(info))
+
+    def _dynamic(self, form: str, kind: EventSource) -> Iterator[str]:
+        """The events of a kind that other events make."""
+        probes = self._tracing.event_probes
+        events: SyntheticEvents | EventProbes | None = self._tracing.synthetics
+        if kind is EventSource.EPROBE:
+            events = probes
+        if events is None:
+            return
+        for info, (line, again) in zip(events.infos, events.listed(), strict=True):
+            name = info.group, info.name
+            rest = self._conditions(info)
+            yield from [line] if form == KERNEL_FORM else render_dynamic(form, again, name, *rest)
 
     def _of_image(self, image: "OpenedKernel", form: str) -> Iterator[str]:
         """The events on a kernel image, for its own kernel on a real machine."""
@@ -204,7 +223,7 @@ class TraceListing:
     def _conditions(self, info: EventInfo) -> tuple[str, tuple[str, ...]]:
         """An event's filter, "" for none, and its triggers."""
         control = self._tracing.controls.of(info)
-        triggers = tuple(armed.trigger.text for armed in control.triggers)
+        triggers = tuple(armed.trigger.text for armed in control.written)
         return control.filter.text if control.filter is not None else "", triggers
 
     # -- definitions for patterns --------------------------------------------------------

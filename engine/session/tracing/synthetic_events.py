@@ -81,9 +81,15 @@ class SyntheticEvents:
         if record is not None and event.name not in self._silent:
             record(thread, values, place)
 
-    def listed(self) -> list[str]:
-        """The definitions, as `dynamic_events` lists them."""
-        return [f"s:synthetic/{event.listing()}" for event in self.known.values()]
+    def remove(self, info: EventInfo) -> None:
+        """Take one of the events away."""
+        for each in (self.known, self._infos, self._records):
+            each.pop(info.name, None)
+
+    def listed(self) -> list[tuple[str, str]]:
+        """The definitions, as `dynamic_events` lists them and as lines that define them again."""
+        lines = [f"s:synthetic/{event.listing()}" for event in self.known.values()]
+        return [(line, line.replace("\t", " ")) for line in lines]
 
     def _write(
         self,

@@ -44,15 +44,17 @@ from engine.session.tracing.syscalls import SyscallEvents
 from engine.session.tracing.tasks import Tasks
 from engine.session.tracing.triggers import EventControls, FilterNames
 from engine.trace import sched, synthetic, syscalls
+from engine.trace.definition import Deletion
 from engine.trace.formats import FORMAT_NAMES, format_named
 from engine.trace.formats.base import Format, Names, PlacedFormat, with_idle
 from engine.trace.ring import Ring
 from engine.trace.ring_file import describe
-from engine.trace.rows import EventInfo, EventTable, stack_event
+from engine.trace.rows import EventInfo, EventSource, EventTable, stack_event
 from engine.trace.staging import Consumer, Staging
-from engine.trace.tracepoints import Selection
+from engine.trace.tracepoints import EPROBES, Selection
 
 if TYPE_CHECKING:
+    from engine.session.tracing.event_probes import EventProbes
     from engine.session.tracing.sampling import SampleEvents
     from engine.trace.callfilter import CallFilter
 
@@ -120,6 +122,7 @@ class Tracing:
         watches: those of watched expressions.
         samples: those of the guest's clock; None if there are none.
         synthetics: those that triggers make.
+        event_probes: those that other events make; None if there are none.
         kernel_events: those that the guest's kernel has without a definition, by group.
         handled: probes of a file of handlers, which have no event.
         incomplete: the output could not take all of the trace; known once it is finished.
@@ -216,6 +219,7 @@ class Tracing:
         self.watches = WatchEvents(session)
         self.samples: SampleEvents | None = None
         self.synthetics = SyntheticEvents(self._symbol_now)
+        self.event_probes: EventProbes | None = None
         self.kernel_events: dict[str, KernelEvents] = {
             syscalls.GROUP: self.syscalls,
             store_events.GROUP: self.watches,
@@ -253,6 +257,7 @@ class Tracing:
             self._events,
             self._recorders,
             self.choose,
+            self._remove,
             (options.prototypes, options.printing),
         )
 
@@ -282,7 +287,9 @@ class Tracing:
     @property
     def kernel_infos(self) -> list[EventInfo]:
         """The chosen events that the guest's kernel has without a definition."""
-        return [info for source in self.kernel_events.values() for info in source.infos]
+        infos = [info for source in self.kernel_events.values() for info in source.infos]
+        probes = self.event_probes
+        return infos if probes is None else [one for one in infos if one.id not in probes.silent]
 
     def choose(self, selected: Selection) -> None:
         """Add events that the kernel has without a definition.
@@ -293,12 +300,25 @@ class Tracing:
         group, source = selected.group, self.source(selected.group)
 
         def known(name: str) -> bool:
-            return (group, name) in self.infos
+            info = self.infos.get((group, name))
+            if info is not None and self.event_probes is not None:
+                self.event_probes.wanted(info)
+            return info is not None
 
         found = self._events.add_each(lambda number: source.choose(selected.glob, number, known))
         if self._started:
             for info in found:
                 self._install(info)
+
+    def _remove(self, deletion: Deletion, own: list[tuple[str, str]]) -> bool:
+        """Take events without probes away, see `removal.remove_events`."""
+        from engine.session.tracing.removal import remove_events  # few lines take any away
+
+        return remove_events(self, deletion, own)
+
+    def forget(self, info: EventInfo) -> None:
+        """An event without probes goes: another one may have its name."""
+        self._events.drop(info)
 
     def source(self, group: str) -> KernelEvents:
         """The events of a group; some are made when the first of them is chosen."""
@@ -313,6 +333,18 @@ class Tracing:
             from engine.session.tracing.scheduling import SchedulerEvents  # few traces ask
 
             return SchedulerEvents(self.session, self.tasks.chosen)
+        if group == EPROBES:
+            from engine.session.tracing.event_probes import EventProbes  # as above
+
+            self.event_probes = EventProbes(
+                self.session,
+                self.infos,
+                self.controls,
+                self._context,
+                self._choose,
+                strict=self.options.mode is not Mode.KERNEL,
+            )
+            return self.event_probes
         from engine.session.tracing.sampling import SampleEvents  # as above
 
         self.samples = SampleEvents(self.session)
@@ -320,12 +352,22 @@ class Tracing:
 
     def _install(self, info: EventInfo) -> None:
         """Have an event of the kernel's recorded."""
-        source = self.kernel_events[info.group]
+        source = self._source_of(info)
+        assert source is not None
         record = self.controls.recorder(info, lambda context: source.make(info, context), None)
         source.install(info, record)
 
+    def attached_only(self, group: str) -> tuple[str, ...]:
+        """Names of the events of a group that event probes alone want."""
+        return () if self.event_probes is None else self.event_probes.of_group(group)
+
+    def _source_of(self, info: EventInfo) -> KernelEvents | None:
+        """The events that one is of, by its group; event probes have any group."""
+        of_probe = info.source is EventSource.EPROBE
+        return self.event_probes if of_probe else self.kernel_events.get(info.group)
+
     def _is_kernels(self, info: EventInfo) -> bool:
-        source = self.kernel_events.get(info.group)
+        source = self._source_of(info)
         return source is not None and source.is_mine(info)
 
     # -- filters and triggers -------------------------------------------------------------
@@ -460,6 +502,7 @@ class Tracing:
             self.programs.file,
             self.programs.line,
             self.session.arch.name,
+            self.options.mode is not Mode.KERNEL,
         )
 
     def start(self) -> None:
@@ -549,6 +592,7 @@ class Tracing:
                 "format": self._output.format.name,
                 "options": list(self._text),
                 "exact": self._exact,
+                "decodes": self.options.mode is not Mode.KERNEL,
             },
             ((place, self.symbol(place)) for place in places),
             filter(self._returning, places),

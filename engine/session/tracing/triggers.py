@@ -23,7 +23,7 @@ from engine.session.tracing.armed import (
     tables,
 )
 from engine.session.tracing.filter_buffer import Aside, Make
-from engine.trace.filter import FilterMachine, FilterSyntaxError, parse_filter
+from engine.trace.filter import EventFilter, FilterMachine, FilterSyntaxError, parse_filter
 from engine.trace.rows import EventInfo, EventSource
 from engine.trace.trigger import EventTrigger, TriggerAction, TriggerError, parse_trigger
 
@@ -38,6 +38,8 @@ class EventControls:
         on: whether the trace records (tracing_on).
         stacks: whether every event records its call stack.
         at_once: ids of events whose rows are taken while the guest stands at the hit.
+        machine: what an event's filters are parsed for.
+        behind: called behind each row that triggers have seen; None for nothing.
     """
 
     def __init__(
@@ -62,10 +64,11 @@ class EventControls:
         self._context = context
         self._aside = Aside(context)
         self._hooks = hooks
-        self._machine = machine
+        self.machine = machine
         self._predicates = PredicateContext(hooks.comm, hooks.read_cstring)
         self._controls: dict[int, EventControl] = {}
         self._histograms: HistTriggers | None = None
+        self.behind: Callable[[], None] | None = None
         self._gated = False
         self._place = 0
 
@@ -93,7 +96,7 @@ class EventControls:
         refused = bad = ""
         passing = None
         try:
-            found = parse_filter(text, info, self._machine(info))
+            found = parse_filter(text, info, self.machine(info))
             passing = found if found.ops else None
         except FilterSyntaxError as error:
             if not lenient:
@@ -121,7 +124,7 @@ class EventControls:
         """
         control = self.of(info)
         scope = self._counting.scope if "hist" in text else None
-        trigger = parse_trigger(text, info, self._machine(info), scope)
+        trigger = parse_trigger(text, info, self.machine(info), scope)
         if trigger.target is not None and trigger.target not in self._events:
             raise TriggerError(text, f"there is no event {'/'.join(trigger.target)}")
         if trigger.remove:
@@ -143,6 +146,25 @@ class EventControls:
                     self.of(target).off = True
                 self._hooks.changed(target)
         self._hooks.changed(info)
+
+    def arm(self, info: EventInfo, armed: Armed) -> None:
+        """Give an event a trigger that no line describes."""
+        self.of(info).triggers.append(armed)
+        self._hooks.changed(info)
+
+    def disarm(self, info: EventInfo, makes: int) -> None:
+        """Take away from an event what makes another one, by its id."""
+        control = self.of(info)
+        control.triggers[:] = [armed for armed in control.triggers if armed.makes != makes]
+        self._hooks.changed(info)
+
+    def makes(self, synthetic: str) -> bool:
+        """True if a trigger makes a synthetic event of that name."""
+        return self._histograms is not None and self._histograms.makes(synthetic)
+
+    def test(self, passing: EventFilter) -> RowTest:
+        """Compile a filter for rows."""
+        return compile_predicate(passing.ops, self._predicates)
 
     def _remove(self, control: EventControl, trigger: EventTrigger, text: str) -> None:
         if trigger.hist is not None:
@@ -381,6 +403,8 @@ class EventControls:
         """Make the events that the histograms of a row have asked for."""
         if self._histograms is not None:
             self._histograms.flush(place)
+        if self.behind is not None:
+            self.behind()
 
     def _switchable(self, control: EventControl, record: Recorder, place: int | None) -> Recorder:
         """The same of an event that records all its hits while it is on."""

@@ -60,6 +60,7 @@ class Names(Struct, frozen=True):
         file: the file whose code is at an address, None for none.
         line: source file and line of an address, None where nobody knows.
         arch: name of the guest's architecture, "" where it does not matter.
+        decodes: whether system calls are shown as strace shows them; else in the kernel's way.
     """
 
     symbol: Callable[[int], str] = no_symbol
@@ -70,6 +71,7 @@ class Names(Struct, frozen=True):
     file: Callable[[int], MappedFile | None] = lambda address: None
     line: Callable[[int], tuple[str, int] | None] = lambda address: None
     arch: str = ""
+    decodes: bool = False
 
     def shown(self, data: bytes) -> bytes:
         """A name as a part of a line."""

@@ -161,7 +161,7 @@ class FtraceFormat:
         prefix = self._prefixes.get(thread_id) or self._prefix(thread_id)
         front = prefix.replace(b"%", b"%%") + self._options.time
         lasts = thread_id in self._prefixes
-        if not addresses:
+        if not addresses and (not info.attached or self._options.fields):
             return LineTemplate(front + b"%s\n", _TIME, self._whole(info, front), lasts)
         place = self.place(info, addresses).replace(b"%", b"%%")
         template = b"%s%s: (%s)%s\n" % (
@@ -176,7 +176,12 @@ class FtraceFormat:
         return LineTemplate(template, words_layout(info), self.completion(info), lasts)
 
     def place(self, info: EventInfo, addresses: Sequence[int]) -> bytes:
-        """The text of an event's place, or of where it returns to and from."""
+        """The text of an event's place, or of where it returns to and from.
+
+        That of an event probe is the event that it stands on.
+        """
+        if info.attached:
+            return info.attached.encode(errors="surrogateescape")
         if not info.symbolic:
             return b" <- ".join(b"0x%x" % address for address in reversed(addresses))
         if not info.returns:

@@ -182,6 +182,8 @@ def text_maker(
         return _sched_maker(info, names)
     if info.source is EventSource.SYNTHETIC:
         return _synthetic_maker(info, names)
+    if names.decodes:
+        return _decoded_maker(info, names)
     if info.source is EventSource.SYSCALL_EXIT:
         return _exit_maker(info)
     return _enter_maker(info, names)
@@ -266,6 +268,15 @@ def _fields_maker(info: EventInfo, names: Names) -> TextMaker:
         return b" ".join(parts)
 
     return text
+
+
+def _decoded_maker(info: EventInfo, names: Names) -> TextMaker:
+    """A system call in strace's words, as far as the row has them."""
+    from engine.trace.strace.rowtext import enter_text, exit_text  # few traces have calls
+
+    if info.source is EventSource.SYSCALL_EXIT:
+        return exit_text(info, names.arch)
+    return enter_text(info, names.arch) or _enter_maker(info, names)
 
 
 def _call(info: EventInfo) -> bytes:

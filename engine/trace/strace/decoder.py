@@ -179,7 +179,7 @@ class ShownCall:
         value = call.result
         if value is None:
             return "?"
-        if call.failed and call.name not in _NEVER_FAILS:
+        if call.failed and (call.name not in _NEVER_FAILS or call.saved.get("given")):
             return self._failure(-value)
         text = (
             hexadecimal(value & (1 << 64) - 1)

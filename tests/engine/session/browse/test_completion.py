@@ -27,7 +27,7 @@ def offered(found: Browser, line: str, *groups: str) -> tuple[str, tuple[str, ..
 def test_the_parts_of_a_definition(arch: str) -> None:
     found = sample(arch, "recursion")
     register = archkit.argument(arch)
-    assert offered(found, "") == ("", ("p:", "r:"))
+    assert offered(found, "") == ("", ("p:", "r:", "e:"))
     assert offered(found, "!r") == ("r", ("r:",))
     assert offered(found, "p:", "mine") == ("", ("mine/", "kprobes/", "uprobes/"))
     assert offered(found, "p:u") == ("u", ("uprobes/",))
@@ -83,3 +83,28 @@ def test_any_line_at_any_column() -> None:
         rest = line[completion.start : column]
         for word in completion.words:
             assert word.startswith(rest) or word.rpartition(":")[2].startswith(rest)
+
+
+def test_event_probes_have_events_fields_and_types() -> None:
+    found = sample("x86_64", "recursion")
+
+    def words(line: str) -> tuple[str, ...]:
+        return offered(found, line)[1]
+
+    assert words("e:x sched.sched_sw") == ("sched.sched_switch",)
+    assert words("e:x syscalls/sys_enter_close_") == ("syscalls.sys_enter_close_range",)
+    line = "e:x syscalls.sys_enter_openat "
+    assert words(line)[:4] == ("$__syscall_nr", "$dfd", "$filename", "$flags")
+    assert words(f"{line}a=$fi") == ("$filename",)
+    assert words(f"{line}a=+0($fi") == ("$filename",)
+    assert "string" in words(f"{line}a=$filename:")
+    assert words("e:x nosuch.event $") == ("$comm",)
+
+
+def test_lines_without_a_place_are_judged_as_they_are_typed() -> None:
+    found = sample("x86_64", "recursion")
+    assert found.check("e:x syscalls.sys_enter_close a=$fd").ok
+    assert found.check("s:made u64 a").text == "s:synthetic/made u64 a: an event without a place"
+    bad = found.check("e:x syscalls.sys_enter_close a=$no")
+    assert (bad.ok, bad.column) == (False, 31)
+    assert bad.text.startswith("syscalls/sys_enter_close has $__syscall_nr, $fd")

@@ -92,5 +92,43 @@ def test_perf_defines_the_same(tmp_path: Path) -> None:
     assert compared[True] > 10
 
 
+def test_bpftrace_counts_the_same(tmp_path: Path) -> None:
+    """Each static probe of a program, with its native bpftrace; all of them in one run."""
+    bpftrace = shutil.which("bpftrace")
+    if bpftrace is None:
+        pytest.skip("bpftrace is not installed")
+    zoo = build(tmp_path, "zoo", ZOO.read_text(), "-O1", "-g", "-I", str(HEADERS))
+    names = "many globals consts stack fed twice other none"
+    counted(tmp_path, bpftrace, "zoo", names.split(), [str(zoo)])
+    if PYTHON.exists() and b"stapsdt" in PYTHON.read_bytes():
+        (tmp_path / "t.py").write_text(SCRIPT)
+        names = (
+            "function__entry function__return line gc__start gc__done import__find__load__start"
+        )
+        words = [str(PYTHON), "-S", "-E", "-B", "t.py"]
+        found = counted(tmp_path, bpftrace, "python", names.split(), words)
+        assert found["gc__start"] == found["gc__done"] > 1
+
+
+def counted(
+    home: Path, bpftrace: str, provider: str, names: list[str], words: list[str]
+) -> Counter[str]:
+    """Hits of static probes that bpftrace has counted; ours have to be the same."""
+    script = "".join(
+        f'usdt:{words[0]}:{provider}:{each} {{ @["{each}"] = count(); }}' for each in names
+    )
+    command = [bpftrace, "-e", script, "-c", " ".join(words)]
+    env = {"PATH": os.environ["PATH"]}
+    done = subprocess.run(command, cwd=home, env=env, capture_output=True, text=True, timeout=100)
+    theirs = {name: int(count) for name, count in re.findall(r"@\[(\w+)\]: (\d+)", done.stdout)}
+    options = [word for each in names for word in ("-e", f"sdt_{provider}:{each}")]
+    ran = run("trace", "--clean-env", "-o", "trace.out", *options, *words, cwd=home)
+    assert ran.code == 0, ran.err
+    ours = Counter(re.findall(r"\d: (\w+?)(?:_\d)?: \(", (home / "trace.out").read_text()))
+    assert theirs == ours, done.stderr
+    assert len(theirs) > 2
+    return ours
+
+
 def _same_place(one: str, other: str) -> bool:
     return re.sub(r":0x0*", ":0x", one) == re.sub(r":0x0*", ":0x", other)
