@@ -341,7 +341,7 @@ class Tracing:
                 self.infos,
                 self.controls,
                 self._context,
-                self._choose,
+                self.choose,
                 strict=self.options.mode is not Mode.KERNEL,
             )
             return self.event_probes
