@@ -630,10 +630,6 @@ WRONG: Final = (
         "Invalid probe type: nosuch",
     ),
     (
-        "«uprobe:» { }",
-        "uprobe should be attached to a function, address, or source file and line (using DWARF)",
-    ),
-    (
         "«interval:s» { }",
         "Invalid rate of interval probe: invalid integer: s",
     ),
