@@ -17,7 +17,7 @@ PARTS: Final[dict[str, tuple[str, ...]]] = {
     "First steps": ("install", "interface", "keys"),
     "Probes and events": (
         *("probes", "markers", "techniques", "filters", "formats", "watching", "functions"),
-        *("handlers", "syscalls", "bpftrace"),
+        *("handlers", "syscalls", "scripts"),
         "machine",
     ),
     "Runs": ("races", "sweeps", "recordings", "history"),

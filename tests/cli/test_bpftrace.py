@@ -151,6 +151,11 @@ def test_ends(program: Path) -> None:
             "work 208\nend\n\n\n@: 2\n",
         ),
         ("BEGIN { exit(9); }", 9, "end\n\n\n"),
+        (
+            'uprobe:PROGRAM:work { @++; if (@ == 2) { signal("KILL"); } }',
+            137,
+            "work 208\nend\n\n\n@: 2\n",
+        ),
         ("config = { print_maps_on_exit = false } BEGIN { @ = 1; }", 3, f"{GUEST}end\n"),
     ):
         found = scripted(program, script + end)

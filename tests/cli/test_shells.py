@@ -182,8 +182,8 @@ def test_a_mistyped_subcommand_names_the_nearest(home: Path) -> None:
     done = run("trase", "x", cwd=home)
     assert (done.code, done.out) == (2, "")
     assert done.err == (
-        "kprobe-tui: trase: no subcommand, no file here, no program in PATH; did you mean trace "
-        "or strace?\n"
+        "kprobe-tui: trase: no subcommand, no file here, no program in PATH; did you mean "
+        "trace or strace or bpftrace?\n"
     )
     done = run("zzzzz", cwd=home)
     assert done.err.endswith("no program in PATH; 'kprobe-tui help' lists subcommands\n")

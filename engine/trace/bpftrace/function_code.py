@@ -318,6 +318,7 @@ def _signal(thread: bool) -> Maker:
             number = str(int(signal_number(name.decode(errors="replace")) or 0))
         else:
             number = calls.expressions.value(value)
+        calls.expressions.needs_memory = True  # it is sent where the guest stands
         calls.lines.add(f"run.signal({number}, {'thread' if thread else 'process(thread)'})")
         return "0" if calls.kind(node) != VOID else _NOTHING
 

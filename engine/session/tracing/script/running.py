@@ -426,6 +426,7 @@ class ScriptRun:
         found = self.session.machine.threads.get(thread)
         if found is not None:
             found.send_signal(number)
+            self.session.nudge()
 
     def file(self, path: bytes) -> bytes | None:
         """The content of a file of the guest's, None if it cannot be read."""
