@@ -289,9 +289,9 @@ def value_words(kind: kinds.Type, value: Any, cut: bytes = b"..") -> str:
             return f"{'i' if kind.signed else 'u'} {value}"
         case kinds.Boolean():
             return f"b {int(value)}"
-        case kinds.Text():
+        case kinds.TextType():
             return f"s {words(value + cut if len(value) >= kind.size else value)}"
-        case kinds.Buffer():
+        case kinds.BufferType():
             return f"B {words(value)}"
         case kinds.Pointer():
             return f"y {words(f'{value:#x}')} {value}"
@@ -365,8 +365,8 @@ def type_words(kind: kinds.Type, name: str) -> str:
         kinds.Enumeration: "integer",
         kinds.Boolean: "boolean",
         kinds.Pointer: "pointer",
-        kinds.Buffer: "buffer",
-        kinds.Text: "string",
+        kinds.BufferType: "buffer",
+        kinds.TextType: "string",
         kinds.Void: "voidtype",
     }.get(type(kind), "other")
     return f"{_KINDS.index(found)} {words(name)}"

@@ -13,7 +13,7 @@ from engine.trace.bpftrace.checked import CheckedScript
 from engine.trace.bpftrace.checking import check
 from engine.trace.bpftrace.parser import parse
 from engine.trace.bpftrace.text import ScriptText, Span
-from engine.trace.bpftrace.tree import AttachPoint, TypeName
+from engine.trace.bpftrace.tree import AttachPoint, WrittenType
 from engine.trace.bpftrace.type_lookup import ScriptTypes, TypeLookup
 from engine.trace.bpftrace.types import Enumeration, Type
 
@@ -118,7 +118,7 @@ class PlainSurroundings(Struct):
         if "[" in text:
             suffixes += [int(text.partition("[")[2].rstrip("]"))]
         lookup = TypeLookup((ScriptTypes(self.definitions),), self.pointer_size)
-        found = lookup.written(TypeName(Span(0, 0), name, tuple(suffixes)), "user")
+        found = lookup.written(WrittenType(Span(0, 0), name, tuple(suffixes)), "user")
         assert found is not None, text
         return found
 

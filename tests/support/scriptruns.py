@@ -12,7 +12,7 @@ from engine.trace.bpftrace.printing import TextOutput
 from engine.trace.bpftrace.state import ScriptState
 from engine.trace.bpftrace.text import ScriptText
 from engine.trace.bpftrace.type_rules import type_size
-from engine.trace.bpftrace.types import Text
+from engine.trace.bpftrace.types import TextType
 from engine.trace.bpftrace.value_names import ValueNames
 
 
@@ -169,7 +169,7 @@ class ScriptRunner:
         for offset in inner:
             raw = self.run.memory((value + offset) & (1 << 64) - 1, 8)
             value = int.from_bytes(raw or b"", "little")
-        if isinstance(capture.type, Text):
+        if isinstance(capture.type, TextType):
             return self.run.string(value + last, capture.type.size)
         data = self.run.memory(value + last, type_size(capture.type)) or b""
         return value_of(capture.type, data.ljust(type_size(capture.type), b"\0"))

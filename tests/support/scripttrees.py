@@ -2,7 +2,7 @@
 
 from engine.trace.bpftrace import tree as t
 from engine.trace.bpftrace.parser import parse
-from engine.trace.bpftrace.text import ScriptError, ScriptText
+from engine.trace.bpftrace.text import ScriptText, WrongScriptError
 
 
 def read(text: str, *parameters: str, program: str = "") -> t.Script:
@@ -25,7 +25,7 @@ def refusal(text: str, *parameters: str, program: str = "") -> str:
     """The first line of what is said about a wrong script, without "stdin:"; "" if it is right."""
     try:
         read(text, *parameters, program=program)
-    except ScriptError as error:
+    except WrongScriptError as error:
         return str(error).split("\n", 1)[0].removeprefix("stdin:")
     return ""
 
@@ -39,15 +39,15 @@ def shape(node: object) -> str:
             return str(node.value)
         case t.StringLiteral():
             return repr(node.value)[1:]
-        case t.Parameter():
+        case t.PositionalParameter():
             return f"${node.number or '#'}"
         case t.Name():
             return node.name
-        case t.Scratch():
+        case t.ScratchName():
             return f"${node.name}"
         case t.MapName():
             return f"@{node.name}"
-        case t.TypeName():
+        case t.WrittenType():
             suffixes = (
                 one if one == "*" else f"[{'' if one is None else one}]" for one in node.suffixes
             )
@@ -56,11 +56,11 @@ def shape(node: object) -> str:
             return _list("typeof", node.of)
         case t.SizeOf():
             return _list("sizeof", node.of)
-        case t.TypeInfo():
+        case t.TypeInfoOf():
             return _list("typeinfo", node.of)
         case t.OffsetOf():
             return _list("offsetof", node.of, *(t.Name(node.span, one) for one in node.path))
-        case t.MapEntry():
+        case t.MapAccess():
             return f"{shape(node.map)}[{shape(node.key)}]"
         case t.AddressOf():
             return f"&{shape(node.of)}"
@@ -75,7 +75,7 @@ def shape(node: object) -> str:
             word = "if" if node.is_statement else "?"
             word += " comptime" if node.comptime else ""
             return _list(word, node.condition, node.then, node.otherwise)
-        case t.Field():
+        case t.FieldAccess():
             return f"{shape(node.of)}.{node.name}"
         case t.Index():
             return f"{shape(node.of)}[{shape(node.index)}]"
@@ -85,11 +85,11 @@ def shape(node: object) -> str:
             return _list("tuple", *node.elements)
         case t.RecordLiteral():
             return f"(record {' '.join(f'{name}={shape(one)}' for name, one in node.fields)})"
-        case t.Call():
+        case t.CallExpression():
             return _list(f"{node.name}()", *node.arguments)
         case t.Comptime():
             return _list("comptime", node.operand)
-        case t.Block():
+        case t.BlockExpression():
             inner = [shape(one) for one in node.statements]
             inner += [] if node.value is None else [f"=> {shape(node.value)}"]
             return "{" + "; ".join(inner) + "}"

@@ -14,7 +14,7 @@ from typing import Any, Final
 from msgspec import Struct, field, structs
 
 from engine.errors import CommandError
-from engine.trace.bpftrace.text import Remarks, Span
+from engine.trace.bpftrace.text import ScriptRemarks, Span
 from engine.trace.bpftrace.tokens import whole_number
 from engine.trace.bpftrace.tree import AttachPoint
 
@@ -171,7 +171,7 @@ def full_name(point: AttachPoint | PointParts) -> str:
 
 
 def attach_point(
-    text: str, span: Span, remarks: Remarks, command: CommandWords = _NO_WORDS
+    text: str, span: Span, remarks: ScriptRemarks, command: CommandWords = _NO_WORDS
 ) -> AttachPoint | None:
     """An attach point; None if it is wrong, which is noted, or empty.
 
@@ -186,7 +186,7 @@ def attach_point(
 
 
 def attach_points(
-    text: str, span: Span, remarks: Remarks, command: CommandWords = _NO_WORDS
+    text: str, span: Span, remarks: ScriptRemarks, command: CommandWords = _NO_WORDS
 ) -> tuple[AttachPoint, ...]:
     """The attach points that one stands for: several if its provider is a glob.
 
@@ -279,7 +279,7 @@ def _parameter(piece: str, following: str, parameters: Sequence[str]) -> str:
 
 
 def _expanded(
-    text: str, span: Span, name: str, words: list[str], remarks: Remarks
+    text: str, span: Span, name: str, words: list[str], remarks: ScriptRemarks
 ) -> tuple[AttachPoint, ...]:
     """Attach points of all providers that a glob stands for, those that can be with its parts."""
     pattern = words[0] if len(words) > 1 else "*"
@@ -295,7 +295,7 @@ def _expanded(
         return (_point(text, span, name, providers[0], words[1:], remarks),)
     found: list[AttachPoint] = []
     for provider in providers:
-        silent = Remarks(remarks.script)
+        silent = ScriptRemarks(remarks.script)
         try:
             point = _point(text, span, name, provider, words[1:], silent)
         except CommandError:
@@ -308,7 +308,7 @@ def _expanded(
 
 
 def _point(
-    text: str, span: Span, name: str, provider: str, words: list[str], remarks: Remarks
+    text: str, span: Span, name: str, provider: str, words: list[str], remarks: ScriptRemarks
 ) -> AttachPoint:
     whole = whole_provider(provider)
     read = _PROVIDERS.get(whole)

@@ -5,11 +5,11 @@ from collections.abc import Callable
 from typing import Final
 
 from engine.trace.bpftrace.expressions import ExpressionReader
-from engine.trace.bpftrace.text import Remark, ScriptError, ScriptText, Span
+from engine.trace.bpftrace.text import ScriptRemark, ScriptText, Span, WrongScriptError
 from engine.trace.bpftrace.tokens import TokenStream
 from engine.trace.bpftrace.tree import (
     Binary,
-    Block,
+    BlockExpression,
     BooleanLiteral,
     Cast,
     Conditional,
@@ -17,8 +17,8 @@ from engine.trace.bpftrace.tree import (
     IntegerLiteral,
     Name,
     SizeOf,
-    TypeName,
     Unary,
+    WrittenType,
 )
 
 _OPERATORS: Final[dict[str, Callable[[int, int], int]]] = {
@@ -42,7 +42,7 @@ def constant(
     expression: Expression,
     script: ScriptText,
     named: Callable[[str], int | None] = lambda name: None,
-    size_of: Callable[[Expression | TypeName], int | None] = lambda of: None,
+    size_of: Callable[[Expression | WrittenType], int | None] = lambda of: None,
 ) -> int:
     """The value of an expression, of 64 bits with a sign.
 
@@ -56,8 +56,8 @@ def constant(
         ScriptError: it is not constant.
     """
 
-    def fault(text: str) -> ScriptError:
-        return ScriptError(Remark("ERROR", text, expression.span, script))
+    def fault(text: str) -> WrongScriptError:
+        return WrongScriptError(ScriptRemark("ERROR", text, expression.span, script))
 
     def value(of: Expression) -> int:
         return constant(of, script, named, size_of)
@@ -99,7 +99,7 @@ def expression_of(script: ScriptText, text: str, span: Span) -> Expression:
     """
     words = TokenStream(script, text, span)
 
-    def no_block() -> Block:
+    def no_block() -> BlockExpression:
         raise words.failure("expected expression")
 
     found = ExpressionReader(words, no_block, lambda *_: None).expression()
@@ -109,7 +109,9 @@ def expression_of(script: ScriptText, text: str, span: Span) -> Expression:
 
 
 def _binary(
-    expression: Binary, value: Callable[[Expression], int], fault: Callable[[str], ScriptError]
+    expression: Binary,
+    value: Callable[[Expression], int],
+    fault: Callable[[str], WrongScriptError],
 ) -> int:
     left = value(expression.left)
     sign = expression.operator

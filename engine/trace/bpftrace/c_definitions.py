@@ -29,9 +29,9 @@ from engine.trace.bpftrace.c_macros import HAS_BTF, CMacro, CMacros
 from engine.trace.bpftrace.c_standard_types import standard_type
 from engine.trace.bpftrace.c_uses import CMacroUses
 from engine.trace.bpftrace.expressions import ExpressionReader
-from engine.trace.bpftrace.text import ScriptError, ScriptText, Span
+from engine.trace.bpftrace.text import ScriptText, Span, WrongScriptError
 from engine.trace.bpftrace.tokens import NAME, TokenStream
-from engine.trace.bpftrace.tree import Block, CDefinition, Expression, TypeName
+from engine.trace.bpftrace.tree import BlockExpression, CDefinition, Expression, WrittenType
 
 _BASE: Final = frozenset(
     ("void", "char", "short", "int", "long", "float", "double", "signed", "unsigned", "bool")
@@ -235,13 +235,13 @@ class _DeclarationReader:
         self._words = words
         self._depth = 0
 
-        def no_block() -> Block:
+        def no_block() -> BlockExpression:
             raise words.failure("expected expression")
 
         uses = CMacroUses(definitions.macros)
         self._expressions = ExpressionReader(words, no_block, uses.expression)
 
-    def _failure(self, text: str, start: int | None = None) -> ScriptError:
+    def _failure(self, text: str, start: int | None = None) -> WrongScriptError:
         span = None if start is None else self._words.span(start)
         return self._words.failure(text, span)
 
@@ -510,8 +510,8 @@ class _DeclarationReader:
         expression = self._expressions.expression()
         return constant(expression, self._script, named, self._size_of)
 
-    def _size_of(self, of: Expression | TypeName) -> int | None:
-        if not isinstance(of, TypeName):
+    def _size_of(self, of: Expression | WrittenType) -> int | None:
+        if not isinstance(of, WrittenType):
             name = getattr(of, "name", None)
             kind = self._definitions.named(name) if isinstance(name, str) else None
             return None if kind is None else kind.resolved.size

@@ -11,7 +11,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from engine.trace.bpftrace.text import Remark, ScriptError, ScriptText, Span
+from engine.trace.bpftrace.text import ScriptRemark, ScriptText, Span, WrongScriptError
 from engine.trace.bpftrace.tree import CDefinition
 
 HAS_BTF: Final = "BPFTRACE_HAVE_BTF"
@@ -111,9 +111,9 @@ class CMacros:
     def _is_read(self) -> bool:
         return not self._branches or self._branches[-1].is_read
 
-    def failure(self, text: str, span: Span) -> ScriptError:
+    def failure(self, text: str, span: Span) -> WrongScriptError:
         """An error at a place."""
-        return ScriptError(Remark("ERROR", text, span, self._script))
+        return WrongScriptError(ScriptRemark("ERROR", text, span, self._script))
 
     # -- lines ----------------------------------------------------------------------------------
 

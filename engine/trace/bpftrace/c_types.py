@@ -16,7 +16,7 @@ from engine.trace.bpftrace.types import (
     Integer,
     Pointer,
     Structure,
-    Text,
+    TextType,
     Type,
 )
 
@@ -65,7 +65,7 @@ def _array(data: DataType, space: Space, depth: int) -> Type | None:
     count = data.count or 0
     # Linux has been compiled with characters that have no sign since 6.2.
     if (element.kind is TypeKind.CHAR or element.text == "char") and element.size == 1 and count:
-        return Text(count + 1)  # one more: such a string is whole if it fills all
+        return TextType(count + 1)  # one more: such a string is whole if it fills all
     inner = value_type(element, space, depth + 1)
     return None if inner is None else Array(inner, count)
 

@@ -5,7 +5,7 @@ from typing import Final
 from engine.trace.bpftrace.c_macros import CMacros, split_arguments
 from engine.trace.bpftrace.expressions import ExpressionReader
 from engine.trace.bpftrace.statements import StatementReader
-from engine.trace.bpftrace.text import ScriptError, Span
+from engine.trace.bpftrace.text import Span, WrongScriptError
 from engine.trace.bpftrace.tokens import TokenStream
 from engine.trace.bpftrace.tree import Expression
 
@@ -54,13 +54,13 @@ class CMacroUses:
         statements = StatementReader(inner, lambda *_: None, reader.depth)
         try:
             found = statements.expressions.expression()
-        except ScriptError as error:
+        except WrongScriptError as error:
             raise self._no_expression(macro.body, span) from error
         if not inner.is_at_end:
             raise self._no_expression(macro.body, span)
         reader.height = statements.expressions.height
         return found
 
-    def _no_expression(self, body: str, span: Span) -> ScriptError:
+    def _no_expression(self, body: str, span: Span) -> WrongScriptError:
         shown = body if len(body) <= _SHOWN else body[:_SHOWN] + "..."
         return self._macros.failure(f"unable to expand macro as an expression: {shown}", span)

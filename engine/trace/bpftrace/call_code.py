@@ -12,13 +12,13 @@ from engine.trace.bpftrace.conversion_code import integer_of
 from engine.trace.bpftrace.expression_code import ExpressionCode, FaultTeller
 from engine.trace.bpftrace.histograms import hist_bucket, linear_bucket
 from engine.trace.bpftrace.output import MAP_FULL
-from engine.trace.bpftrace.types import Buffer, Text, Type
+from engine.trace.bpftrace.types import BufferType, TextType, Type
 
-Maker = Callable[["CallCode", tree.Call], str]
+Maker = Callable[["ActionCalls", tree.CallExpression], str]
 """Makes the code of a call."""
 
 
-class CallCode:
+class ActionCalls:
     """Makes Python of calls and builtins.
 
     Attributes:
@@ -51,11 +51,11 @@ class CallCode:
         self.number = number
         self._functions = functions
 
-    def value(self, node: tree.Call | tree.Name) -> str:
+    def value(self, node: tree.CallExpression | tree.Name) -> str:
         """The code of a call or a builtin."""
         if isinstance(node, tree.Name):
             types, name = self.expressions.script.types, node
-            node = tree.Call(name.span, name.name, ())
+            node = tree.CallExpression(name.span, name.name, ())
             types[node] = types[name]
         return self._functions[node.name](self, node)
 
@@ -73,18 +73,18 @@ class CallCode:
 
     # -- arguments --------------------------------------------------------------------------
 
-    def argument(self, node: tree.Call, number: int) -> tree.Expression:
+    def argument(self, node: tree.CallExpression, number: int) -> tree.Expression:
         """An argument of a call that is an expression."""
         found = node.arguments[number]
-        assert not isinstance(found, tree.TypeName)
+        assert not isinstance(found, tree.WrittenType)
         return found
 
-    def codes(self, node: tree.Call, first: int = 0) -> list[str]:
+    def codes(self, node: tree.CallExpression, first: int = 0) -> list[str]:
         """The codes of a call's arguments, from one on."""
         count = range(first, len(node.arguments))
         return self.expressions.values([self.argument(node, number) for number in count])
 
-    def kind(self, node: tree.Call) -> Type:
+    def kind(self, node: tree.CallExpression) -> Type:
         """The type of a call's value."""
         return self.expressions.script.types[node]
 
@@ -94,7 +94,7 @@ class CallCode:
             return node.value
         return self.expressions.script.constants.get(node)
 
-    def map_name(self, node: tree.Call) -> str:
+    def map_name(self, node: tree.CallExpression) -> str:
         """The map that a call is about."""
         found = node.arguments[0]
         assert isinstance(found, tree.MapName)
@@ -115,7 +115,7 @@ class CallCode:
         """
         place = self.expressions.capturing.address(node)
         if place is not None:
-            return self._recorded(place, Text(size + 1))
+            return self._recorded(place, TextType(size + 1))
         self.expressions.needs_memory = True
         return f"string({self.expressions.value(node)}, {size + 1})"
 
@@ -123,7 +123,7 @@ class CallCode:
         """The code of bytes in memory; `b""` where they cannot be read."""
         place = self.expressions.capturing.address(node)
         if place is not None and size <= _MOST_BYTES:
-            return self._recorded(place, Buffer(size))
+            return self._recorded(place, BufferType(size))
         self.expressions.needs_memory = True
         return f"(memory({self.expressions.value(node)}, {size}) or b'')"
 
@@ -132,7 +132,7 @@ class CallCode:
 
     # -- aggregates -------------------------------------------------------------------------
 
-    def aggregate(self, target: tree.MapName | tree.MapEntry, call: tree.Call) -> None:
+    def aggregate(self, target: tree.MapName | tree.MapAccess, call: tree.CallExpression) -> None:
         """Add the lines of `@x = count()` and the like."""
         name = target.name if isinstance(target, tree.MapName) else target.map.name
         found = self.expressions.map(name)

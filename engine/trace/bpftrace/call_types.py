@@ -10,14 +10,14 @@ from engine.trace.bpftrace.functions import OBSOLETE, Function, function
 from engine.trace.bpftrace.member_types import WITH_ARGUMENTS
 from engine.trace.bpftrace.tree import (
     Binary,
-    Call,
+    CallExpression,
     Expression,
-    MapEntry,
+    MapAccess,
     MapName,
     Name,
-    Node,
-    Parameter,
-    Scratch,
+    PositionalParameter,
+    ScratchName,
+    ScriptNode,
 )
 from engine.trace.bpftrace.type_rules import is_castable, is_signed
 from engine.trace.bpftrace.types import (
@@ -25,7 +25,7 @@ from engine.trace.bpftrace.types import (
     Aggregate,
     Integer,
     Record,
-    Text,
+    TextType,
     Type,
 )
 
@@ -48,14 +48,14 @@ class CallTypes:
         self,
         findings: Findings,
         conversions: Conversions,
-        of: Callable[[Node], Type | None],
-        key: Callable[[MapName, Expression, Node], MapFacts | None],
+        of: Callable[[ScriptNode], Type | None],
+        key: Callable[[MapName, Expression, ScriptNode], MapFacts | None],
     ) -> None:
         self._findings, self._conversions = findings, conversions
         self._of, self._key = of, key
-        self._any: set[Node] = set()
+        self._any: set[ScriptNode] = set()
 
-    def takes_any(self, node: Node) -> bool:
+    def takes_any(self, node: ScriptNode) -> bool:
         """A literal stands where it may be of any length, a parameter where it is a string."""
         return node in self._any
 
@@ -100,7 +100,7 @@ class CallTypes:
 
     # -- calls ---------------------------------------------------------------------------------
 
-    def call(self, node: Call) -> Type | None:
+    def call(self, node: CallExpression) -> Type | None:
         """The type of a call."""
         if node.name in AGGREGATES:
             self._findings.error(f"{node.name}() must be assigned directly to a map", node)
@@ -113,12 +113,14 @@ class CallTypes:
             return None
         return self._built_in(row, node, node.arguments)
 
-    def aggregate(self, node: Call) -> Type | None:
+    def aggregate(self, node: CallExpression) -> Type | None:
         """The type of a function that a map gathers by."""
         row = function(node.name)
         return None if row is None else self._built_in(row, node, node.arguments)
 
-    def _built_in(self, row: Function, node: Node, arguments: tuple[Node, ...]) -> Type | None:
+    def _built_in(
+        self, row: Function, node: ScriptNode, arguments: tuple[ScriptNode, ...]
+    ) -> Type | None:
         probe = self._findings.probe
         if probe is None:
             return None
@@ -153,7 +155,7 @@ class CallTypes:
                 if (
                     isinstance(argument, Binary)
                     and argument.operator == "+"
-                    and isinstance(argument.left, Parameter)
+                    and isinstance(argument.left, PositionalParameter)
                 ):
                     self._any.add(argument.left)
                 self._any.add(argument)
@@ -174,7 +176,7 @@ class CallTypes:
                 return kind
             text = text[:length]
         self._findings.constants[site.node] = text
-        return Text(len(text) + 1)
+        return TextType(len(text) + 1)
 
     # -- functions of maps ---------------------------------------------------------------------
 
@@ -229,7 +231,7 @@ class CallTypes:
         if len(site.arguments) == 2:
             self._keyed(site, "delete() with two arguments")
             return True
-        if isinstance(first, MapEntry):
+        if isinstance(first, MapAccess):
             if self._key(first.map, first.key, first) is None:
                 self._findings.error(
                     f"@{first.map.name} used as a map with an explicit key (non-scalar map), "
@@ -267,7 +269,7 @@ class CallTypes:
         if not self._keyed(site, "find"):
             return True
         name, target = site.arguments[0], site.arguments[2]
-        if not isinstance(target, Scratch):
+        if not isinstance(target, ScratchName):
             self._findings.error("find() expects a variable as its third argument", target)
             return True
         probe = site.probe

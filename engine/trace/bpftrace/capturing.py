@@ -82,7 +82,7 @@ class Capturing:
             self.captures.append(capture)
         return self.captures.index(capture)
 
-    def base(self, node: tree.Node) -> tuple[Base, str] | None:
+    def base(self, node: tree.ScriptNode) -> tuple[Base, str] | None:
         """The part of a hit that an expression names without memory; None if it names none."""
         if isinstance(node, tree.Name):
             number = node.name.removeprefix(_ARGUMENT)
@@ -90,11 +90,11 @@ class Capturing:
                 return ("marker" if self._marker else "argument"), number
             if node.name == "retval":
                 return "return", ""
-        if isinstance(node, tree.Call) and node.name == "reg":
+        if isinstance(node, tree.CallExpression) and node.name == "reg":
             name = node.arguments[0]
             if isinstance(name, tree.StringLiteral):
                 return "register", name.value.decode(errors="replace")
-        if isinstance(node, tree.Field) and is_args(node.of):
+        if isinstance(node, tree.FieldAccess) and is_args(node.of):
             return "field", node.name
         return None
 
@@ -123,16 +123,20 @@ class Capturing:
             return Reached(*base)
         if isinstance(node, tree.Cast):
             return self.address(node.operand)
-        if isinstance(node, tree.Block) and not node.statements and node.value is not None:
+        if (
+            isinstance(node, tree.BlockExpression)
+            and not node.statements
+            and node.value is not None
+        ):
             return self.address(node.value)
-        if isinstance(node, tree.Scratch):
+        if isinstance(node, tree.ScratchName):
             return self._variable(node)
         if isinstance(node, tree.Binary) and node.operator in {"+", "-"}:
             return self._moved(node)
         place = self.place(node)
         return None if place is None else place.followed()
 
-    def _variable(self, node: tree.Scratch) -> Reached | None:
+    def _variable(self, node: tree.ScratchName) -> Reached | None:
         name = self._script.variables.get(node, node.name)
         value = self._stands_for.get(name)
         if value is None or name in self._following:
@@ -162,7 +166,7 @@ class Capturing:
         types = self._script.types
         if isinstance(node, tree.Unary) and node.operator == "*":
             return self.address(node.operand)
-        if isinstance(node, tree.Field) and not is_args(node.of):
+        if isinstance(node, tree.FieldAccess) and not is_args(node.of):
             of = types.get(node.of)
             structure = of.target if isinstance(of, Pointer) else of
             if not isinstance(structure, Structure):
@@ -198,9 +202,9 @@ def is_args(node: tree.Expression) -> bool:
     return isinstance(node, tree.Name) and node.name == "args"
 
 
-def bitfield_of(script: CheckedScript, node: tree.Node) -> Member | None:
+def bitfield_of(script: CheckedScript, node: tree.ScriptNode) -> Member | None:
     """The member that an expression names, if that is some bits of a number."""
-    if not isinstance(node, tree.Field):
+    if not isinstance(node, tree.FieldAccess):
         return None
     of = script.types.get(node.of)
     structure = of.target if isinstance(of, Pointer) else of
@@ -217,7 +221,7 @@ def _assigned_once(
     counts: Counter[str] = Counter()
     values: dict[str, tree.Expression] = {}
     for node in descendants(probe.body):
-        variable: tree.Node | None = None
+        variable: tree.ScriptNode | None = None
         value: tree.Expression | None = None
         if isinstance(node, tree.Assignment):
             variable, value = node.target, node.value if node.operator == "=" else None
@@ -229,7 +233,7 @@ def _assigned_once(
             variable = node.of
         elif isinstance(node, tree.For):
             variable = node.variable
-        if isinstance(variable, tree.Scratch):
+        if isinstance(variable, tree.ScratchName):
             name = script.variables.get(variable, variable.name)
             if isinstance(node, tree.Declaration) and value is None:
                 counts[name] += 2  # what it has before it is assigned is another value
@@ -241,14 +245,14 @@ def _assigned_once(
             yield name, value
 
 
-def descendants(node: tree.Node) -> Iterator[tree.Node]:
+def descendants(node: tree.ScriptNode) -> Iterator[tree.ScriptNode]:
     """A node and all that it is made of."""
     pending: list[object] = [node]
     while pending:
         each = pending.pop()
         if isinstance(each, tuple):
             pending.extend(reversed(each))
-        elif isinstance(each, tree.Node):
+        elif isinstance(each, tree.ScriptNode):
             yield each
             pending.extend(
                 getattr(each, name) for name in reversed(each.__struct_fields__) if name != "span"

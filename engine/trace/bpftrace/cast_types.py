@@ -7,18 +7,18 @@ from engine.trace.bpftrace.findings import Findings
 from engine.trace.bpftrace.folding import Constant, KnownRecord, literal_type, truth
 from engine.trace.bpftrace.tree import (
     Assignment,
-    Block,
+    BlockExpression,
     Cast,
     Expression,
-    MapEntry,
+    MapAccess,
     MapName,
     Name,
-    Node,
     OffsetOf,
+    ScriptNode,
     SizeOf,
-    TypeInfo,
-    TypeName,
+    TypeInfoOf,
     TypeOf,
+    WrittenType,
 )
 from engine.trace.bpftrace.type_lookup import MAX_ARRAY
 from engine.trace.bpftrace.type_rules import (
@@ -36,9 +36,9 @@ from engine.trace.bpftrace.types import (
     Boolean,
     Enumeration,
     Pointer,
-    Shown,
+    ShownType,
     Structure,
-    Text,
+    TextType,
     Type,
 )
 
@@ -53,12 +53,12 @@ class CastTypes:
 
     __slots__ = ("_findings", "_of")
 
-    def __init__(self, findings: Findings, of: Callable[[Node], Type | None]) -> None:
+    def __init__(self, findings: Findings, of: Callable[[ScriptNode], Type | None]) -> None:
         self._findings, self._of = findings, of
 
     # -- what is written -----------------------------------------------------------------------
 
-    def written(self, written: TypeName | TypeOf) -> Type | None:
+    def written(self, written: WrittenType | TypeOf) -> Type | None:
         """The type that a declaration, a cast or `typeof` names; None if it is not known yet."""
         if isinstance(written, TypeOf):
             return self._asked(written.of, "typeof or typeinfo")
@@ -71,9 +71,9 @@ class CastTypes:
             return None
         return found
 
-    def _asked(self, of: Expression | TypeName, what: str) -> Type | None:
+    def _asked(self, of: Expression | WrittenType, what: str) -> Type | None:
         """The type of something of which only that is wanted."""
-        if isinstance(of, TypeName):
+        if isinstance(of, WrittenType):
             return self.written(of)
         if isinstance(of, TypeOf):
             return self._asked(of.of, what)
@@ -82,8 +82,8 @@ class CastTypes:
             found = self._findings.lookup.named(of.name, space)
             if found is not None:
                 return found
-        if isinstance(of, Block) and any(
-            isinstance(each, Assignment) and isinstance(each.target, MapName | MapEntry)
+        if isinstance(of, BlockExpression) and any(
+            isinstance(each, Assignment) and isinstance(each.target, MapName | MapAccess)
             for each in of.statements
         ):
             self._findings.error(f"Map assignments not allowed inside of {what}", of)
@@ -112,7 +112,7 @@ class CastTypes:
             size = type_size(target.element)
             if size and type_size(kind) % size == 0:
                 target = Array(target.element, type_size(kind) // size)
-        if isinstance(target, Text) and not target.size and isinstance(kind, Text):
+        if isinstance(target, TextType) and not target.size and isinstance(kind, TextType):
             target = kind
         if isinstance(target, Pointer) and isinstance(kind, Pointer) and kind.space != "none":
             target = Pointer(target.target, kind.space)
@@ -127,7 +127,7 @@ class CastTypes:
     def _target(self, node: Cast) -> Type | None:
         written = node.type
         if (
-            isinstance(written, TypeName)
+            isinstance(written, WrittenType)
             and written.name.startswith("enum ")
             and self._findings.lookup.named(written.name) is None
         ):
@@ -155,9 +155,9 @@ class CastTypes:
 
     def _is_possible(self, node: Cast, kind: Type, target: Type) -> bool:
         number = integer_of(kind)
-        if isinstance(target, Text) and isinstance(kind, Text):
+        if isinstance(target, TextType) and isinstance(kind, TextType):
             return target.size >= kind.size
-        if isinstance(target, Shown) and target.kind == "username":
+        if isinstance(target, ShownType) and target.kind == "username":
             return number is not None
         if isinstance(target, Enumeration):
             return self._is_enumerator(node, target, number is not None)
@@ -166,7 +166,7 @@ class CastTypes:
         if isinstance(kind, Array):
             return integer_of(target) is not None and type_size(target) == type_size(kind)
         if isinstance(target, Boolean):
-            return isinstance(kind, Pointer | Text) or number is not None or is_castable(kind)
+            return isinstance(kind, Pointer | TextType) or number is not None or is_castable(kind)
         if isinstance(target, Pointer):
             return number is not None or isinstance(kind, Pointer | Boolean)
         if integer_of(target) is not None:
@@ -179,7 +179,7 @@ class CastTypes:
         size = type_size(target)
         if integer_of(kind) is not None:
             return size == type_size(kind) or (size <= 8 and size > type_size(kind))
-        return isinstance(kind, Boolean | Text) and size == type_size(kind)
+        return isinstance(kind, Boolean | TextType) and size == type_size(kind)
 
     def _is_enumerator(self, node: Cast, target: Enumeration, is_number: bool) -> bool:
         value = self._findings.constants.get(node.operand)
@@ -199,11 +199,11 @@ class CastTypes:
             return None
         return self._answer(node, type_size(kind))
 
-    def _unanswered(self, node: Node) -> None:
+    def _unanswered(self, node: ScriptNode) -> None:
         if self._findings.is_final:
             self._findings.error("Unable to find out the type that is asked for", node)
 
-    def _answer(self, node: Node, value: int) -> Type:
+    def _answer(self, node: ScriptNode, value: int) -> Type:
         self._findings.constants[node] = value
         return smallest(value)
 
@@ -229,7 +229,7 @@ class CastTypes:
             kind = value_type(member.type)
         return self._answer(node, offset)
 
-    def info(self, node: TypeInfo) -> Type | None:
+    def info(self, node: TypeInfoOf) -> Type | None:
         """`typeinfo`: a record of names."""
         self._findings.unstable("typeinfo", node)
         kind = self._asked(node.of, "typeof or typeinfo")

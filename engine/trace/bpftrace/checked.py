@@ -28,8 +28,14 @@ from msgspec import Struct, field
 
 from engine.image.datatypes import DataType
 from engine.trace.bpftrace.config import Config
-from engine.trace.bpftrace.text import Remark, Span
-from engine.trace.bpftrace.tree import AttachPoint, Block, Expression, Node, Scratch
+from engine.trace.bpftrace.text import ScriptRemark, Span
+from engine.trace.bpftrace.tree import (
+    AttachPoint,
+    BlockExpression,
+    Expression,
+    ScratchName,
+    ScriptNode,
+)
 from engine.trace.bpftrace.types import Enumeration, Type
 
 
@@ -105,7 +111,7 @@ class CheckedProbe(Struct, frozen=True):
 
     points: tuple[AttachPoint, ...]
     predicate: Expression | None
-    body: Block
+    body: BlockExpression
     span: Span
 
 
@@ -128,12 +134,12 @@ class CheckedScript(Struct, frozen=True):
     """
 
     probes: tuple[CheckedProbe, ...]
-    types: dict[Node, Type]
-    conversions: dict[Node, Type]
-    constants: dict[Node, int | bytes | bool]
-    variables: dict[Scratch, str]
+    types: dict[ScriptNode, Type]
+    conversions: dict[ScriptNode, Type]
+    constants: dict[ScriptNode, int | bytes | bool]
+    variables: dict[ScratchName, str]
     variable_types: tuple[dict[str, Type], ...]
     maps: dict[str, CheckedMap]
     config: Config
-    warnings: tuple[Remark, ...]
-    uses: dict[Node, tuple[Span, ...]] = field(default_factory=dict)
+    warnings: tuple[ScriptRemark, ...]
+    uses: dict[ScriptNode, tuple[Span, ...]] = field(default_factory=dict)

@@ -25,8 +25,8 @@ from engine.trace.bpftrace.macros import MacroExpansion, MacroTable, NestingErro
 from engine.trace.bpftrace.member_types import WITH_ARGUMENTS
 from engine.trace.bpftrace.scope import VariableReader
 from engine.trace.bpftrace.statement_types import StatementTypes
-from engine.trace.bpftrace.text import Remarks, ScriptText, Span
-from engine.trace.bpftrace.tree import AttachPoint, MapDeclaration, Node, Probe, Script
+from engine.trace.bpftrace.text import ScriptRemarks, ScriptText, Span
+from engine.trace.bpftrace.tree import AttachPoint, MapDeclaration, Probe, Script, ScriptNode
 from engine.trace.bpftrace.type_lookup import ScriptTypes, TypeLookup
 from engine.trace.bpftrace.type_rules import settled, type_name
 from engine.trace.bpftrace.types import INT8, Aggregate, Type
@@ -69,7 +69,7 @@ def check(
         ScriptError: it is wrong.
         SettingError: the environment says what cannot be.
     """
-    remarks = Remarks(text)
+    remarks = ScriptRemarks(text)
     config = configured(script.settings, environment, remarks)
     findings = Findings(
         remarks,
@@ -105,7 +105,7 @@ def _types(script: Script, text: ScriptText, surroundings: ScriptSurroundings) -
     return TypeLookup((ScriptTypes(own), surroundings), size)
 
 
-def _declared(script: Script, remarks: Remarks) -> dict[str, MapDeclaration]:
+def _declared(script: Script, remarks: ScriptRemarks) -> dict[str, MapDeclaration]:
     declared: dict[str, MapDeclaration] = {}
     for each in script.maps:
         if each.kind not in MAP_KINDS:
@@ -339,7 +339,7 @@ def _result(findings: Findings, probes: list[ProbeFacts]) -> CheckedScript:
 
 
 def _check_sizes(
-    findings: Findings, types: Mapping[Node, Type], maps: Mapping[str, CheckedMap]
+    findings: Findings, types: Mapping[ScriptNode, Type], maps: Mapping[str, CheckedMap]
 ) -> None:
     """No script fills the host's memory."""
     for node, kind in types.items():

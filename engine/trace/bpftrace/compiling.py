@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from types import CodeType, FunctionType
 from typing import Any, Literal
 
-from engine.trace.bpftrace.call_code import CallCode
+from engine.trace.bpftrace.call_code import ActionCalls
 from engine.trace.bpftrace.captures import Action, Capture, RowReads, RunSurroundings
 from engine.trace.bpftrace.capturing import Capturing
 from engine.trace.bpftrace.checked import CheckedProbe, CheckedScript
@@ -19,7 +19,7 @@ from engine.trace.bpftrace.function_code import FUNCTIONS
 from engine.trace.bpftrace.source_lines import SourceLines, TooDeepError
 from engine.trace.bpftrace.state import ScriptState
 from engine.trace.bpftrace.statement_code import StatementCode
-from engine.trace.bpftrace.text import Remark, ScriptError, ScriptText
+from engine.trace.bpftrace.text import ScriptRemark, ScriptText, WrongScriptError
 
 
 class CompiledProbe:
@@ -52,7 +52,7 @@ class CompiledProbe:
         lines = SourceLines()
         expressions = ExpressionCode(script, state, lines, capturing)
         statements = StatementCode(expressions)
-        calls = CallCode(expressions, self.probe, number, FUNCTIONS)
+        calls = ActionCalls(expressions, self.probe, number, FUNCTIONS)
         expressions.call, expressions.block = calls.value, statements.block
         statements.aggregate = calls.aggregate
         try:
@@ -69,7 +69,7 @@ class CompiledProbe:
                 lines.add(code)
         except (TooDeepError, RecursionError):
             problem = "too many blocks stand in blocks"
-            raise ScriptError(Remark("ERROR", problem, self.probe.span, text)) from None
+            raise WrongScriptError(ScriptRemark("ERROR", problem, self.probe.span, text)) from None
         self._after = lines.text()
         self._names = lines.names
         self._late = calls.late

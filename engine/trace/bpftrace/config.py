@@ -12,8 +12,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from engine.errors import KprobeTuiError
-from engine.trace.bpftrace.text import Remarks
-from engine.trace.bpftrace.tree import Setting
+from engine.trace.bpftrace.text import ScriptRemarks
+from engine.trace.bpftrace.tree import ConfigSetting
 
 _Value = int | str | bool
 _PREFIX = "bpftrace_"
@@ -184,7 +184,7 @@ def _with(config: Config, written: str, value: _Value) -> Config:
 
 
 def configured(
-    settings: tuple[Setting, ...], environment: Mapping[str, str], remarks: Remarks
+    settings: tuple[ConfigSetting, ...], environment: Mapping[str, str], remarks: ScriptRemarks
 ) -> Config:
     """The settings of a script and of the environment, over the defaults.
 

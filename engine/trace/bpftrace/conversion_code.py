@@ -14,13 +14,13 @@ from engine.trace.bpftrace.types import (
     Aggregate,
     Array,
     Boolean,
-    Buffer,
+    BufferType,
     Enumeration,
     Integer,
     Pointer,
     Record,
-    Shown,
-    Text,
+    ShownType,
+    TextType,
     Tuple,
     Type,
 )
@@ -81,7 +81,7 @@ def converted(lines: SourceLines, code: str, source: Type, target: Type) -> str:
     if isinstance(source, NUMBER) and isinstance(target, Integer | Enumeration | Pointer):
         outer = integer_of(target)
         return _plain(code, source) if fits(integer_of(source), outer) else wrapped(code, outer)
-    if isinstance(target, Text) and isinstance(source, Text | Shown):
+    if isinstance(target, TextType) and isinstance(source, TextType | ShownType):
         return code if _size(source) <= target.size else f"{code}[:{max(target.size - 1, 0)}]"
     convert = Conversion(source, target)
     return f"{lines.constant(convert, ('conversion', source, target))}({code})"
@@ -95,8 +95,8 @@ def _truth(code: str, source: Type) -> str:
     return f"({code} is not None)" if source is None else f"bool({code})"
 
 
-def _size(kind: Text | Shown) -> int:
-    return kind.size if isinstance(kind, Text) else 64
+def _size(kind: TextType | ShownType) -> int:
+    return kind.size if isinstance(kind, TextType) else 64
 
 
 class Conversion:
@@ -128,9 +128,9 @@ def convert(value: Any, source: Type, target: Type) -> Any:
             return tuple(map(convert, value, inner, target.elements))
         case Record():
             return _record(value, source, target)
-        case Text() if isinstance(value, bytes):
+        case TextType() if isinstance(value, bytes):
             return value[: max(target.size - 1, 0)]
-        case Buffer() if isinstance(value, bytes):
+        case BufferType() if isinstance(value, bytes):
             return value[: target.size]
         case Array():
             return value_of(target, _bytes(value, source).ljust(type_size(target), b"\0"))

@@ -5,7 +5,7 @@ beside the expression.
 """
 
 from engine.trace.bpftrace.findings import Findings
-from engine.trace.bpftrace.tree import Block, Expression, RecordLiteral, TupleLiteral
+from engine.trace.bpftrace.tree import BlockExpression, Expression, RecordLiteral, TupleLiteral
 from engine.trace.bpftrace.type_rules import (
     FlexibleInteger,
     compatible,
@@ -21,11 +21,11 @@ from engine.trace.bpftrace.type_rules import (
 from engine.trace.bpftrace.types import (
     Aggregate,
     Array,
-    Buffer,
+    BufferType,
     Integer,
     Pointer,
     Record,
-    Text,
+    TextType,
     Tuple,
     Type,
 )
@@ -45,7 +45,7 @@ class Conversions:
 
     def convert(self, node: Expression, target: Type) -> bool:
         """Make the value of an expression one of a type; False if that cannot be."""
-        if isinstance(node, Block) and node.value is not None:
+        if isinstance(node, BlockExpression) and node.value is not None:
             if not self.convert(node.value, target):
                 return False
             kind = self._findings.type_of(node)
@@ -80,9 +80,9 @@ class Conversions:
         if number is not None and (integer_of(kind) is not None or is_castable(kind)):
             return self._number_fits(node, kind, number, target)
         match kind, target:
-            case (Text(), Text()):
+            case (TextType(), TextType()):
                 return kind.size == target.size or fits(kind, target)
-            case (Pointer(), Pointer()) | (Buffer(), Buffer()):
+            case (Pointer(), Pointer()) | (BufferType(), BufferType()):
                 return True
             case (Tuple(), Tuple()) | (Record(), Record()):
                 return compatible(kind, target) and fits(kind, target)

@@ -32,12 +32,12 @@ from engine.trace.bpftrace.types import (
     VOID,
     Aggregate,
     Array,
-    Buffer,
+    BufferType,
     Integer,
     Pointer,
     Record,
     Structure,
-    Text,
+    TextType,
     Tuple,
     Type,
 )
@@ -76,8 +76,8 @@ class ExpressionCode:
         self.lines = lines
         self.capturing = capturing
         self.needs_memory = False
-        self.call: Callable[[tree.Call | tree.Name], str] = _not_set
-        self.block: Callable[[tree.Block], str | None] = _not_set
+        self.call: Callable[[tree.CallExpression | tree.Name], str] = _not_set
+        self.block: Callable[[tree.BlockExpression], str | None] = _not_set
 
     # -- values -----------------------------------------------------------------------------
 
@@ -95,9 +95,9 @@ class ExpressionCode:
         """The type that a value has where it stands."""
         return self.script.conversions.get(node, self.script.types.get(node, VOID))
 
-    def target_type(self, node: tree.Scratch | tree.MapName | tree.MapEntry) -> Type:
+    def target_type(self, node: tree.ScratchName | tree.MapName | tree.MapAccess) -> Type:
         """The type of what is stored in a variable or an entry of a map."""
-        if isinstance(node, tree.Scratch):
+        if isinstance(node, tree.ScratchName):
             return self.script.types.get(node, VOID)
         return self.map(node.name if isinstance(node, tree.MapName) else node.map.name).value
 
@@ -118,11 +118,11 @@ class ExpressionCode:
         match node:
             case tree.IntegerLiteral() | tree.BooleanLiteral() | tree.StringLiteral():
                 return self._literal(node.value)
-            case tree.Scratch():
+            case tree.ScratchName():
                 return self.variable(node)
-            case tree.MapName() | tree.MapEntry():
+            case tree.MapName() | tree.MapAccess():
                 return self.entry(node)
-            case tree.Name() | tree.Call():
+            case tree.Name() | tree.CallExpression():
                 return self.call(node)
             case tree.Unary():
                 return self._unary(node)
@@ -132,7 +132,7 @@ class ExpressionCode:
                 return self._binary(node)
             case tree.Conditional():
                 return self.conditional(node) or "None"
-            case tree.Field():
+            case tree.FieldAccess():
                 return self._field(node)
             case tree.Index():
                 return self._index(node)
@@ -142,7 +142,7 @@ class ExpressionCode:
                 return self._tuple(list(node.elements))
             case tree.RecordLiteral():
                 return self._tuple([value for _, value in node.fields])
-            case tree.Block():
+            case tree.BlockExpression():
                 return self.block(node) or "None"
             case _:
                 raise AssertionError(f"{type(node).__name__} is not in a checked script")
@@ -154,7 +154,7 @@ class ExpressionCode:
 
     def _captured(self, node: tree.Expression) -> str | None:
         if not isinstance(
-            node, tree.Name | tree.Call | tree.Field | tree.Index | tree.Unary
+            node, tree.Name | tree.CallExpression | tree.FieldAccess | tree.Index | tree.Unary
         ) or is_args(node):
             return None
         capture = self.capturing.value(node)
@@ -162,7 +162,7 @@ class ExpressionCode:
             return None
         return f"r{self.capturing.number(capture)}"
 
-    def variable(self, node: tree.Scratch) -> str:
+    def variable(self, node: tree.ScratchName) -> str:
         """The name of a scratch variable."""
         return variable_code(self.script.variables.get(node, node.name))
 
@@ -188,11 +188,11 @@ class ExpressionCode:
         """The name of the entries of a map in the code."""
         return self.lines.constant(self.map(name).entries, ("entries", name))
 
-    def key(self, node: tree.MapName | tree.MapEntry) -> str:
+    def key(self, node: tree.MapName | tree.MapAccess) -> str:
         """The code of an entry's key."""
         return str(SCALAR) if isinstance(node, tree.MapName) else self.value(node.key)
 
-    def entry(self, node: tree.MapName | tree.MapEntry, key: str | None = None) -> str:
+    def entry(self, node: tree.MapName | tree.MapAccess, key: str | None = None) -> str:
         """The code of an entry's value; of an aggregate its cell.
 
         Args:
@@ -218,7 +218,7 @@ class ExpressionCode:
         kind = self.target_type(node.target)
         step = str(stride(kind)) if isinstance(kind, Pointer) else "1"
         number = integer_of(kind)
-        if isinstance(node.target, tree.Scratch):
+        if isinstance(node.target, tree.ScratchName):
             name = self.variable(node.target)
             old = name if node.before else self.lines.temporary(name)
             self.lines.add(f"{name} = {wrapped(f'{name} {sign} {step}', number)}")
@@ -229,7 +229,7 @@ class ExpressionCode:
         self.set_entry(node.target, key, new)
         return new if node.before else old
 
-    def set_entry(self, node: tree.MapName | tree.MapEntry, key: str, value: str) -> None:
+    def set_entry(self, node: tree.MapName | tree.MapAccess, key: str, value: str) -> None:
         """Add the lines that set an entry.
 
         Args:
@@ -284,7 +284,7 @@ class ExpressionCode:
         if isinstance(left_type, NUMBER) and isinstance(right_type, NUMBER):
             operands = (left, integer_of(left_type)), (right, integer_of(right_type))
             return self.number(node, *operands)
-        if isinstance(left_type, Text) and isinstance(right_type, Text):
+        if isinstance(left_type, TextType) and isinstance(right_type, TextType):
             # BPF compares as many bytes as the shorter of the two has room for.
             most = min(left_type.size, right_type.size)
             if max(left_type.size, right_type.size) > most:
@@ -386,7 +386,7 @@ class ExpressionCode:
 
     def effect(self, node: tree.Expression) -> None:
         """Add the lines of an expression whose value is not wanted."""
-        if isinstance(node, tree.Block):
+        if isinstance(node, tree.BlockExpression):
             code = self.block(node)
         elif isinstance(node, tree.Conditional):
             code = self.conditional(node)
@@ -397,7 +397,7 @@ class ExpressionCode:
 
     # -- memory -----------------------------------------------------------------------------
 
-    def _field(self, node: tree.Field) -> str:
+    def _field(self, node: tree.FieldAccess) -> str:
         of = self.type_of(node.of)
         if isinstance(of, Tuple):
             return f"{self.value(node.of)}[{int(node.name)}]"
@@ -412,22 +412,22 @@ class ExpressionCode:
         if place is not None and bitfield_of(self.script, node) is not None:
             member = structure.layout.member(node.name)
             assert member is not None
-            capture = place.plus(part.offset - member.offset).capture(Buffer(part.size))
+            capture = place.plus(part.offset - member.offset).capture(BufferType(part.size))
             raw = f"r{self.capturing.number(capture)}"
-            read = PartReader(part, 0)
+            read = MemberReader(part, 0)
         elif isinstance(of, Pointer) or place is not None or self._is_place(node.of):
             # Parts of what is in memory are read alone: a whole structure may be large.
             raw = self._memory(self.place_code(node, part.offset), part.size)
-            read = PartReader(part, 0)
+            read = MemberReader(part, 0)
         else:
-            raw, read = self.value(node.of), PartReader(part, part.offset)
+            raw, read = self.value(node.of), MemberReader(part, part.offset)
         return f"{self.lines.constant(read, ('part', part, read.offset))}({raw})"
 
     def _is_place(self, node: tree.Expression) -> bool:
         """True if the value of an expression is in the guest's memory, and was not read."""
         if isinstance(node, tree.Unary):
             return node.operator == "*"
-        if isinstance(node, tree.Field) and not is_args(node.of):
+        if isinstance(node, tree.FieldAccess) and not is_args(node.of):
             of = self.type_of(node.of)
             return isinstance(of, Pointer) or (
                 isinstance(of, Structure) and self._is_place(node.of)
@@ -446,7 +446,7 @@ class ExpressionCode:
         """
         if isinstance(node, tree.Unary):
             return self.value(node.operand)
-        if isinstance(node, tree.Field):
+        if isinstance(node, tree.FieldAccess):
             of = self.type_of(node.of)
             structure = of.target if isinstance(of, Pointer) else of
             assert isinstance(structure, Structure)
@@ -483,7 +483,7 @@ class ExpressionCode:
             return f"{self.value(node.of)}[{index}]"
         codes = self.values([node.of, node.index])
         outside = FaultTeller(self.state, OUT_OF_BOUNDS, node, default_value(kind))
-        element = self.lines.constant(Element(outside), ("element", node))
+        element = self.lines.constant(BoundedElement(outside), ("element", node))
         return f"{element}({', '.join(codes)})"
 
     def _load(self, node: tree.Expression, kind: Type) -> str:
@@ -513,7 +513,7 @@ def _not_set(node: Any) -> Any:
     raise AssertionError(node)
 
 
-class PartReader:
+class MemberReader:
     """Reads a member of bytes; zeros where memory could not be read.
 
     Attributes:
@@ -545,7 +545,7 @@ class BytesReader:
         return value_of(self._kind, (data or b"").ljust(self._size, b"\0"))
 
 
-class Element:
+class BoundedElement:
     """Takes an element of an array."""
 
     def __init__(self, outside: "FaultTeller") -> None:
@@ -565,7 +565,7 @@ class FaultTeller:
     """
 
     def __init__(
-        self, state: ScriptState, fault: Fault, node: tree.Node, result: Any = None
+        self, state: ScriptState, fault: Fault, node: tree.ScriptNode, result: Any = None
     ) -> None:
         """Take what is to be told.
 

@@ -24,32 +24,32 @@ from engine.trace.bpftrace.tokens import whole_number
 from engine.trace.bpftrace.tree import (
     AddressOf,
     Binary,
-    Block,
+    BlockExpression,
     BooleanLiteral,
-    Call,
+    CallExpression,
     Cast,
     Comptime,
     Conditional,
     Expression,
-    Field,
+    FieldAccess,
     Increment,
     Index,
     IntegerLiteral,
-    MapEntry,
+    MapAccess,
     MapName,
     Name,
-    Node,
     OffsetOf,
-    Parameter,
+    PositionalParameter,
     RecordLiteral,
-    Scratch,
+    ScratchName,
+    ScriptNode,
     SizeOf,
     StringLiteral,
     TupleLiteral,
-    TypeInfo,
-    TypeName,
+    TypeInfoOf,
     TypeOf,
     Unary,
+    WrittenType,
 )
 from engine.trace.bpftrace.type_rules import (
     assignable,
@@ -87,7 +87,9 @@ class ExpressionTypes:
 
     __slots__ = ("_block", "_calls", "_casts", "_members", "conversions", "findings", "operators")
 
-    def __init__(self, findings: Findings, block: Callable[[Block], Type | None]) -> None:
+    def __init__(
+        self, findings: Findings, block: Callable[[BlockExpression], Type | None]
+    ) -> None:
         self.findings = findings
         self.conversions = Conversions(findings)
         self.operators = OperatorTypes(findings, self.conversions, self.of)
@@ -96,7 +98,7 @@ class ExpressionTypes:
         self._members = MemberTypes(findings, self.of)
         self._calls = CallTypes(findings, self.conversions, self.of, self.key)
 
-    def of(self, node: Node) -> Type | None:
+    def of(self, node: ScriptNode) -> Type | None:
         """The type of an expression; None if it is not known yet."""
         self.findings.constants.pop(node, None)
         kind = _HANDLERS[type(node)](self, node)
@@ -106,18 +108,18 @@ class ExpressionTypes:
             self.findings.types[node] = kind
         return kind
 
-    def written(self, written: TypeName | TypeOf) -> Type | None:
+    def written(self, written: WrittenType | TypeOf) -> Type | None:
         """The type that a declaration names."""
         return self._casts.written(written)
 
-    def aggregate(self, call: Call) -> Type | None:
+    def aggregate(self, call: CallExpression) -> Type | None:
         """The type of a function that a map gathers by."""
         kind = self._calls.aggregate(call)
         if kind is not None:
             self.findings.types[call] = kind
         return kind
 
-    def condition(self, node: Expression, at: Node) -> None:
+    def condition(self, node: Expression, at: ScriptNode) -> None:
         """Look at what decides something."""
         kind = self.of(node)
         known = isinstance(self.findings.constants.get(node), int | bytes)
@@ -128,18 +130,18 @@ class ExpressionTypes:
 
     # -- literals ------------------------------------------------------------------------------
 
-    def _constant(self, node: Node, value: Constant) -> Type | None:
+    def _constant(self, node: ScriptNode, value: Constant) -> Type | None:
         """Note a constant; its type is that of the literal."""
         self.findings.constants[node] = value
         return literal_type(value)
 
-    def _integer(self, node: Node) -> Type | None:
+    def _integer(self, node: ScriptNode) -> Type | None:
         return self._constant(node, cast("IntegerLiteral", node).value)
 
-    def _boolean(self, node: Node) -> Type | None:
+    def _boolean(self, node: ScriptNode) -> Type | None:
         return self._constant(node, cast("BooleanLiteral", node).value)
 
-    def _string(self, node: Node) -> Type | None:
+    def _string(self, node: ScriptNode) -> Type | None:
         value = cast("StringLiteral", node).value
         most = self.findings.config.max_strlen
         if self.findings.is_final and len(value) > most - 1 and not self._calls.takes_any(node):
@@ -147,8 +149,8 @@ class ExpressionTypes:
             self.findings.error(f"String is too long (over {most} bytes): {shown}", node)
         return self._constant(node, value)
 
-    def _parameter(self, node: Node) -> Type | None:
-        number = cast("Parameter", node).number
+    def _parameter(self, node: ScriptNode) -> Type | None:
+        number = cast("PositionalParameter", node).number
         words = [word for word in self.findings.parameters if not word.startswith("--")]
         if number == 0:
             return self._constant(node, len(words))
@@ -168,7 +170,7 @@ class ExpressionTypes:
             return self._constant(node, word.encode())
         return self._constant(node, value)
 
-    def _tuple(self, node: Node) -> Type | None:
+    def _tuple(self, node: ScriptNode) -> Type | None:
         elements = cast("TupleLiteral", node).elements
         kinds = [self._element(element, "tuple") for element in elements]
         values = [self.findings.constants.get(element) for element in elements]
@@ -180,14 +182,14 @@ class ExpressionTypes:
             return None
         return self._bounded(Tuple(tuple(sure)), node)
 
-    def _bounded(self, kind: Type, node: Node) -> Type | None:
+    def _bounded(self, kind: Type, node: ScriptNode) -> Type | None:
         """A type, unless it is one of too many values: tuples of tuples grow fast."""
         if part_count(kind) <= _MAX_PARTS:
             return kind
         self.findings.error(f"The value has too many parts (over {_MAX_PARTS})", node)
         return None
 
-    def _record(self, node: Node) -> Type | None:
+    def _record(self, node: ScriptNode) -> Type | None:
         fields = cast("RecordLiteral", node).fields
         kinds = [(name, self._element(element, "record")) for name, element in fields]
         values = {name: self.findings.constants.get(element) for name, element in fields}
@@ -211,14 +213,16 @@ class ExpressionTypes:
 
     # -- names ---------------------------------------------------------------------------------
 
-    def _name(self, node: Node) -> Type | None:
+    def _name(self, node: ScriptNode) -> Type | None:
         return self._calls.name(cast("Name", node))
 
-    def _variable(self, node: Node) -> Type | None:
+    def _variable(self, node: ScriptNode) -> Type | None:
         probe = self.findings.probe
-        variable = None if probe is None else probe.scope.of.get(cast("Scratch", node))
+        variable = None if probe is None else probe.scope.of.get(cast("ScratchName", node))
         if variable is None or probe is None:
-            undefined = "" if probe is None else probe.scope.undefined.get(cast("Scratch", node))
+            undefined = (
+                "" if probe is None else probe.scope.undefined.get(cast("ScratchName", node))
+            )
             self.findings.error(undefined or "Undefined or undeclared variable", node)
             return None
         if self.findings.depth:
@@ -227,11 +231,11 @@ class ExpressionTypes:
             self.findings.error("Could not resolve the type of this variable", node)
         return variable.type
 
-    def _address(self, node: Node) -> Type | None:
+    def _address(self, node: ScriptNode) -> Type | None:
         of = cast("AddressOf", node).of
-        kind = self.of(of) if isinstance(of, Scratch) else self.findings.map(of).value
+        kind = self.of(of) if isinstance(of, ScratchName) else self.findings.map(of).value
         if self.findings.is_final:
-            name = f"${of.name}" if isinstance(of, Scratch) else f"@{of.name}"
+            name = f"${of.name}" if isinstance(of, ScratchName) else f"@{of.name}"
             self.findings.error(
                 f"The address of {name} is refused: what a script has is not in the guest's "
                 "memory; use the value itself",
@@ -239,7 +243,7 @@ class ExpressionTypes:
             )
         return None if kind is None else Pointer(kind, "script")
 
-    def _scalar(self, node: Node) -> Type | None:
+    def _scalar(self, node: ScriptNode) -> Type | None:
         facts = self.scalar(cast("MapName", node))
         return None if facts is None else facts.value
 
@@ -257,7 +261,7 @@ class ExpressionTypes:
         self._seen(facts, name)
         return facts
 
-    def entry(self, node: MapEntry) -> MapFacts | None:
+    def entry(self, node: MapAccess) -> MapFacts | None:
         """A map one of whose entries is used; None, with an error, if it has none."""
         facts = self.key(node.map, node.key, node)
         if facts is None:
@@ -268,7 +272,7 @@ class ExpressionTypes:
             )
         return facts
 
-    def key(self, name: MapName, key: Expression, at: Node) -> MapFacts | None:
+    def key(self, name: MapName, key: Expression, at: ScriptNode) -> MapFacts | None:
         """A map that is asked for a key at a place; None if it has no keys."""
         kind = self.of(key)
         facts = self.findings.map(name)
@@ -307,19 +311,19 @@ class ExpressionTypes:
         if self.findings.is_final and (facts.value is None or not facts.is_used):
             self.findings.error(f"Undefined map: @{name.name}", name)
 
-    def _entry(self, node: Node) -> Type | None:
-        facts = self.entry(cast("MapEntry", node))
+    def _entry(self, node: ScriptNode) -> Type | None:
+        facts = self.entry(cast("MapAccess", node))
         return None if facts is None else facts.value
 
     # -- operators -----------------------------------------------------------------------------
 
-    def _unary(self, node: Node) -> Type | None:
+    def _unary(self, node: ScriptNode) -> Type | None:
         return self.operators.unary(cast("Unary", node))
 
-    def _binary(self, node: Node) -> Type | None:
+    def _binary(self, node: ScriptNode) -> Type | None:
         return self.operators.binary(cast("Binary", node))
 
-    def _increment(self, node: Node) -> Type | None:
+    def _increment(self, node: ScriptNode) -> Type | None:
         increment = cast("Increment", node)
         target = increment.target
         kind = self.of(target)
@@ -329,7 +333,7 @@ class ExpressionTypes:
             return kind
         down = increment.operator == "--"
         whole = INT64 if down or is_signed(kind) else UINT64
-        if isinstance(target, Scratch):
+        if isinstance(target, ScratchName):
             probe = self.findings.probe
             variable = None if probe is None else probe.scope.of.get(target)
             if variable is not None:
@@ -343,7 +347,7 @@ class ExpressionTypes:
 
     # -- branches ------------------------------------------------------------------------------
 
-    def _conditional(self, node: Node) -> Type | None:
+    def _conditional(self, node: ScriptNode) -> Type | None:
         choice = cast("Conditional", node)
         if choice.comptime or isinstance(choice.condition, Comptime):
             return self._decided(choice)
@@ -396,7 +400,7 @@ class ExpressionTypes:
             self.findings.constants[choice] = self.findings.constants[chosen]
         return kind
 
-    def _comptime(self, node: Node) -> Type | None:
+    def _comptime(self, node: ScriptNode) -> Type | None:
         operand = cast("Comptime", node).operand
         kind = self.of(operand)
         value = self.findings.constants.get(operand)
@@ -406,8 +410,8 @@ class ExpressionTypes:
             self.findings.error("Unable to resolve comptime expression", node)
         return kind
 
-    def _block_value(self, node: Node) -> Type | None:
-        block = cast("Block", node)
+    def _block_value(self, node: ScriptNode) -> Type | None:
+        block = cast("BlockExpression", node)
         kind = self._block(block)
         if block.value is not None and not block.statements:
             value = self.findings.constants.get(block.value)
@@ -417,28 +421,28 @@ class ExpressionTypes:
 
     # -- what other files know -----------------------------------------------------------------
 
-    def _member(self, node: Node) -> Type | None:
-        return self._members.field(cast("Field", node))
+    def _member(self, node: ScriptNode) -> Type | None:
+        return self._members.field(cast("FieldAccess", node))
 
-    def _index(self, node: Node) -> Type | None:
+    def _index(self, node: ScriptNode) -> Type | None:
         return self._members.index(cast("Index", node))
 
-    def _cast(self, node: Node) -> Type | None:
+    def _cast(self, node: ScriptNode) -> Type | None:
         return self._casts.cast(cast("Cast", node))
 
-    def _size(self, node: Node) -> Type | None:
+    def _size(self, node: ScriptNode) -> Type | None:
         return self._casts.size(cast("SizeOf", node))
 
-    def _offset(self, node: Node) -> Type | None:
+    def _offset(self, node: ScriptNode) -> Type | None:
         return self._casts.offset(cast("OffsetOf", node))
 
-    def _info(self, node: Node) -> Type | None:
-        return self._casts.info(cast("TypeInfo", node))
+    def _info(self, node: ScriptNode) -> Type | None:
+        return self._casts.info(cast("TypeInfoOf", node))
 
-    def _call(self, node: Node) -> Type | None:
-        return self._calls.call(cast("Call", node))
+    def _call(self, node: ScriptNode) -> Type | None:
+        return self._calls.call(cast("CallExpression", node))
 
-    def _type_argument(self, node: Node) -> Type | None:
+    def _type_argument(self, node: ScriptNode) -> Type | None:
         self.findings.error(
             "When used as a call argument, `typeof` builtin only valid for macro calls that are "
             "expecting a type parameter",
@@ -447,31 +451,33 @@ class ExpressionTypes:
         return None
 
 
-_HANDLERS: Final[Mapping[type[Node], Callable[[ExpressionTypes, Node], Type | None]]] = {
+_HANDLERS: Final[
+    Mapping[type[ScriptNode], Callable[[ExpressionTypes, ScriptNode], Type | None]]
+] = {
     IntegerLiteral: ExpressionTypes._integer,
     BooleanLiteral: ExpressionTypes._boolean,
     StringLiteral: ExpressionTypes._string,
-    Parameter: ExpressionTypes._parameter,
+    PositionalParameter: ExpressionTypes._parameter,
     Name: ExpressionTypes._name,
-    Scratch: ExpressionTypes._variable,
+    ScratchName: ExpressionTypes._variable,
     MapName: ExpressionTypes._scalar,
-    MapEntry: ExpressionTypes._entry,
+    MapAccess: ExpressionTypes._entry,
     AddressOf: ExpressionTypes._address,
     Unary: ExpressionTypes._unary,
     Increment: ExpressionTypes._increment,
     Binary: ExpressionTypes._binary,
     Conditional: ExpressionTypes._conditional,
-    Field: ExpressionTypes._member,
+    FieldAccess: ExpressionTypes._member,
     Index: ExpressionTypes._index,
     Cast: ExpressionTypes._cast,
     TupleLiteral: ExpressionTypes._tuple,
     RecordLiteral: ExpressionTypes._record,
-    Call: ExpressionTypes._call,
+    CallExpression: ExpressionTypes._call,
     TypeOf: ExpressionTypes._type_argument,
-    TypeName: ExpressionTypes._type_argument,
+    WrittenType: ExpressionTypes._type_argument,
     SizeOf: ExpressionTypes._size,
     OffsetOf: ExpressionTypes._offset,
-    TypeInfo: ExpressionTypes._info,
+    TypeInfoOf: ExpressionTypes._info,
     Comptime: ExpressionTypes._comptime,
-    Block: ExpressionTypes._block_value,
+    BlockExpression: ExpressionTypes._block_value,
 }

@@ -28,38 +28,38 @@ from engine.trace.bpftrace.tokens import (
 )
 from engine.trace.bpftrace.tree import (
     AddressOf,
-    Block,
+    BlockExpression,
     BooleanLiteral,
-    Call,
+    CallExpression,
     Cast,
     Comptime,
     Conditional,
     Expression,
-    Field,
+    FieldAccess,
     Increment,
     Index,
     IntegerLiteral,
-    MapEntry,
+    MapAccess,
     MapName,
     Name,
     OffsetOf,
-    Parameter,
+    PositionalParameter,
     RecordLiteral,
-    Scratch,
+    ScratchName,
     SizeOf,
     StringLiteral,
     TupleLiteral,
-    TypeInfo,
-    TypeName,
+    TypeInfoOf,
     TypeOf,
     Unary,
+    WrittenType,
 )
 from engine.trace.bpftrace.type_names import TypeNameReader, is_type
 
 MAX_NESTING: Final = 60
 """Brackets, blocks and calls in each other."""
 _PREFIXES: Final = frozenset(("!", "-", "~", "*", "&", "&&", "++", "--"))
-_TARGETS: Final = (Scratch, MapName, MapEntry)
+_TARGETS: Final = (ScratchName, MapName, MapAccess)
 _BUILTIN: Final = re.compile(
     r"args|ctx|[ku]stack|nsecs|[pt]id|s?arg[0-9]+"
     r"|__builtin_(?:comm|cpid|cpu|dw_ustack|elapsed|func|ncpus|probe|retval|usermode)"
@@ -109,7 +109,7 @@ class ExpressionReader:
     def __init__(
         self,
         words: TokenStream,
-        block: Callable[[], Block],
+        block: Callable[[], BlockExpression],
         expanded: "Callable[[ExpressionReader, int, str], Expression | None]",
         depth: int = 0,
     ) -> None:
@@ -236,7 +236,7 @@ class ExpressionReader:
             place = words.span(at)
             return AddressOf(
                 words.span(start),
-                Scratch(place, name) if kind == VARIABLE else MapName(place, name),
+                ScratchName(place, name) if kind == VARIABLE else MapName(place, name),
             )
         span = words.span(start + 1, start + 2) if word == "&&" else None
         raise words.failure("address-of operator (&) can only be used on a map or variable", span)
@@ -252,7 +252,7 @@ class ExpressionReader:
                     name = str(words.number())
                 else:
                     name = words.name(f"expected field name after '{word}'")
-                found = Field(words.span(found.span.start), found, name)
+                found = FieldAccess(words.span(found.span.start), found, name)
                 self.height = self._grown(self.height)
             elif word == "[":
                 height = self.height
@@ -295,7 +295,7 @@ class ExpressionReader:
         if kind == VARIABLE:
             name = words.word[1:]
             words.next()
-            return Scratch(words.span(start), name)
+            return ScratchName(words.span(start), name)
         if kind == MAP:
             return self.map()
         if kind == NUMBER:
@@ -333,14 +333,14 @@ class ExpressionReader:
         words.next()
         span = words.span(start)
         if digits == "#":
-            return Parameter(span, 0)
+            return PositionalParameter(span, 0)
         if len(digits) > 19 or not 0 < int(digits) < 1 << 63:
             raise words.failure(
                 f"param ${digits} is out of integer range [1, {(1 << 63) - 1}]", span
             )
-        return Parameter(span, int(digits))
+        return PositionalParameter(span, int(digits))
 
-    def map(self) -> MapName | MapEntry:
+    def map(self) -> MapName | MapAccess:
         """A map, with the key if brackets follow."""
         words = self._words
         start, name = words.start, words.word[1:]
@@ -356,7 +356,7 @@ class ExpressionReader:
         self.leave()
         span = words.span(start)
         self.height = self._grown(self.height)
-        return MapEntry(span, found, keys[0] if len(keys) == 1 else TupleLiteral(span, keys))
+        return MapAccess(span, found, keys[0] if len(keys) == 1 else TupleLiteral(span, keys))
 
     def _list(self, closing: str) -> tuple[Expression, ...]:
         """Expressions with commas between them, at least one, and the bracket behind them."""
@@ -398,7 +398,7 @@ class ExpressionReader:
         words = self._words
         self.enter()
         words.next()
-        arguments: list[Expression | TypeName] = []
+        arguments: list[Expression | WrittenType] = []
         height = 0
         if words.word != ")":
             while True:
@@ -412,7 +412,7 @@ class ExpressionReader:
         words.expect(")")
         self.leave()
         self.height = self._grown(height)
-        return Call(words.span(start), name, tuple(arguments))
+        return CallExpression(words.span(start), name, tuple(arguments))
 
     def _true(self, start: int) -> Expression:
         return BooleanLiteral(self._words.span(start), value=True)
@@ -422,7 +422,7 @@ class ExpressionReader:
 
     def _if(self, start: int) -> Expression:
         words = self._words
-        branches: list[tuple[int, Expression, Block]] = []
+        branches: list[tuple[int, Expression, BlockExpression]] = []
         otherwise: Expression | None = None
         height = 0
         while True:
@@ -472,9 +472,9 @@ class ExpressionReader:
 
     def _type_info(self, start: int) -> Expression:
         of = self._type_in_brackets()
-        return TypeInfo(self._words.span(start), of)
+        return TypeInfoOf(self._words.span(start), of)
 
-    def _type_in_brackets(self) -> Expression | TypeName:
+    def _type_in_brackets(self) -> Expression | WrittenType:
         self._words.expect("(")
         of = self.types.operand()
         self._words.expect(")")
@@ -545,7 +545,7 @@ class ExpressionReader:
         self.height = self._grown(height)
         return RecordLiteral(words.span(start), tuple(fields.items()))
 
-    def _cast_to(self, start: int, kind: TypeName | TypeOf, name: str) -> Expression | None:
+    def _cast_to(self, start: int, kind: WrittenType | TypeOf, name: str) -> Expression | None:
         """A cast to a type that was read; None if it is none.
 
         The place is in front of the bracket then where the type is `typeof`, else anywhere.
@@ -563,7 +563,7 @@ class ExpressionReader:
         self.height = self._grown(self.height)
         return Cast(span, kind, operand)
 
-    def _begins_operand(self, kind: TypeName | TypeOf, name: str) -> bool:
+    def _begins_operand(self, kind: WrittenType | TypeOf, name: str) -> bool:
         """True if what follows is cast to a type in brackets; the brackets hold a value else."""
         words = self._words
         if words.kind not in (END, OPERATOR):

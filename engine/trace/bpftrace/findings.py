@@ -14,15 +14,15 @@ from engine.trace.bpftrace.checked import ScriptSurroundings
 from engine.trace.bpftrace.config import Config
 from engine.trace.bpftrace.folding import Constant
 from engine.trace.bpftrace.scope import ProbeScope, ScratchVariable
-from engine.trace.bpftrace.text import Remarks, Span
+from engine.trace.bpftrace.text import ScriptRemarks, Span
 from engine.trace.bpftrace.tree import (
     AttachPoint,
-    Block,
+    BlockExpression,
     Conditional,
     Expression,
     MapDeclaration,
     MapName,
-    Node,
+    ScriptNode,
 )
 from engine.trace.bpftrace.type_lookup import TypeLookup
 from engine.trace.bpftrace.type_rules import bends, promoted, same, type_name
@@ -83,7 +83,7 @@ class ProbeFacts(Struct, eq=False):
 
     points: tuple[AttachPoint, ...]
     predicate: Expression | None
-    body: Block
+    body: BlockExpression
     span: Span
     scope: ProbeScope
     space: Space
@@ -124,20 +124,20 @@ class Findings(Struct, eq=False):
         inspected: maps and variables whose type is asked for by `sizeof` and the like.
     """
 
-    remarks: Remarks
+    remarks: ScriptRemarks
     config: Config
     surroundings: ScriptSurroundings
     lookup: TypeLookup
     parameters: Sequence[str]
     declared: dict[str, MapDeclaration]
-    types: dict[Node, Type] = field(default_factory=dict)
-    constants: dict[Node, Constant] = field(default_factory=dict)
-    conversions: dict[Node, Type] = field(default_factory=dict)
+    types: dict[ScriptNode, Type] = field(default_factory=dict)
+    constants: dict[ScriptNode, Constant] = field(default_factory=dict)
+    conversions: dict[ScriptNode, Type] = field(default_factory=dict)
     decided: dict[Conditional, bool] = field(default_factory=dict)
     maps: dict[str, MapFacts] = field(default_factory=dict)
     options: dict[str, Constant] = field(default_factory=dict)
     descriptions: dict[str, str] = field(default_factory=dict)
-    uses: dict[Node, tuple[Span, ...]] = field(default_factory=dict)
+    uses: dict[ScriptNode, tuple[Span, ...]] = field(default_factory=dict)
     probe: ProbeFacts | None = None
     is_final: bool = False
     may_decide: bool = False
@@ -147,14 +147,14 @@ class Findings(Struct, eq=False):
     said: set[tuple[str, Span]] = field(default_factory=set)
     errors: int = 0
 
-    def error(self, text: str, at: Node, hint: str = "") -> None:
+    def error(self, text: str, at: ScriptNode, hint: str = "") -> None:
         """Note an error, once."""
         if (text, at.span) not in self.said and self.errors < MAX_ERRORS:
             self.said.add((text, at.span))
             self.errors += 1
             self.remarks.error(text, at.span, hint or self._use(at))
 
-    def _use(self, at: Node) -> str:
+    def _use(self, at: ScriptNode) -> str:
         """The place where the macro is used that a node comes from, as a hint."""
         spans = self.uses.get(at)
         if spans is None:
@@ -163,13 +163,13 @@ class Findings(Struct, eq=False):
         line, column = script.line_and_column(span.start)
         return f"The macro is used at {script.name}:{line}:{column}."
 
-    def warning(self, text: str, at: Node, hint: str = "") -> None:
+    def warning(self, text: str, at: ScriptNode, hint: str = "") -> None:
         """Note something odd, once."""
         if (text, at.span) not in self.said and len(self.said) < 10 * MAX_ERRORS:
             self.said.add((text, at.span))
             self.remarks.warning(text, at.span, hint)
 
-    def unstable(self, name: str, at: Node) -> None:
+    def unstable(self, name: str, at: ScriptNode) -> None:
         """Remark upon a use of what bpftrace may change."""
         feature = _UNSTABLE.get(name)
         if feature is None:
@@ -189,7 +189,7 @@ class Findings(Struct, eq=False):
                 at,
             )
 
-    def type_of(self, node: Node) -> Type | None:
+    def type_of(self, node: ScriptNode) -> Type | None:
         """The type of an expression that was looked at."""
         return self.types.get(node)
 
@@ -200,7 +200,7 @@ class Findings(Struct, eq=False):
             facts = self.maps[name.name] = MapFacts(name.name, name)
         return facts
 
-    def variable(self, variable: ScratchVariable, kind: Type, at: Node) -> None:
+    def variable(self, variable: ScratchVariable, kind: Type, at: ScriptNode) -> None:
         """Note that a value of a type is put into a variable."""
         if variable.sized or kind is variable.type:
             return
@@ -219,7 +219,7 @@ class Findings(Struct, eq=False):
             variable.type = whole
             self.changed = True
 
-    def map_value(self, facts: MapFacts, kind: Type, at: Node) -> None:
+    def map_value(self, facts: MapFacts, kind: Type, at: ScriptNode) -> None:
         """Note that a value of a type is put into a map."""
         if kind is facts.value and not isinstance(kind, Aggregate):
             return
@@ -233,7 +233,7 @@ class Findings(Struct, eq=False):
         else:
             self._set_value(facts, whole, kind, at)
 
-    def map_aggregate(self, facts: MapFacts, kind: Aggregate, at: Node) -> None:
+    def map_aggregate(self, facts: MapFacts, kind: Aggregate, at: ScriptNode) -> None:
         """Note that a map gathers by a function."""
         whole: Type | None = kind
         if facts.value is not None:
@@ -248,7 +248,7 @@ class Findings(Struct, eq=False):
         else:
             self._set_value(facts, whole, kind, at)
 
-    def _set_value(self, facts: MapFacts, whole: Type, kind: Type, at: Node) -> None:
+    def _set_value(self, facts: MapFacts, whole: Type, kind: Type, at: ScriptNode) -> None:
         if not self._is_new(facts.value, whole):
             return
         if facts.locked and facts.value is not None and not same(facts.value, whole):
@@ -257,7 +257,7 @@ class Findings(Struct, eq=False):
         facts.value = whole
         self.changed = True
 
-    def map_key(self, facts: MapFacts, kind: Type, at: Node) -> None:
+    def map_key(self, facts: MapFacts, kind: Type, at: ScriptNode) -> None:
         """Note that a map is asked for a key of a type."""
         if kind is facts.key:
             return
@@ -275,7 +275,7 @@ class Findings(Struct, eq=False):
             facts.key = whole
             self.changed = True
 
-    def _locked(self, name: str, kind: Type, now: Type, at: Node) -> None:
+    def _locked(self, name: str, kind: Type, now: Type, at: ScriptNode) -> None:
         self.error(
             f"Type mismatch for {name}: this type has been locked because it was used in "
             "another part of the type graph that was already resolved (e.g. `sizeof`, "

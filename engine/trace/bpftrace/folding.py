@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from engine.errors import KprobeTuiError
 from engine.trace.bpftrace.type_rules import smallest
-from engine.trace.bpftrace.types import BOOL, Record, Text, Tuple, Type
+from engine.trace.bpftrace.types import BOOL, Record, TextType, Tuple, Type
 
 _OVERFLOW: Final = "unable to fold literals due to overflow or underflow"
 _MOST: Final = (1 << 64) - 1
@@ -68,7 +68,7 @@ def literal_type(value: Constant) -> Type:
     if isinstance(value, int):
         return smallest(value)
     if isinstance(value, bytes):
-        return Text(len(value) + 1)
+        return TextType(len(value) + 1)
     if isinstance(value, tuple):
         return Tuple(tuple([literal_type(each) for each in value]))
     return Record(tuple([(name, literal_type(each)) for name, each in value.fields.items()]))

@@ -163,7 +163,7 @@ def _error(one: Specification, kind: kinds.Type) -> str | None:
     if one.letter in _NUMBERS:
         wanted = (kinds.Integer, kinds.Boolean, kinds.Pointer, kinds.Enumeration)
     elif one.letter in _BUFFERS:
-        wanted = (kinds.Buffer,)
+        wanted = (kinds.BufferType,)
     if wanted is None or isinstance(kind, wanted):
         return None
     return f"unsupported format specifier for type '{type_name(kind)}': {one.letter}"

@@ -22,11 +22,11 @@ from engine.trace.bpftrace.type_rules import (
 from engine.trace.bpftrace.types import (
     INT8,
     Array,
-    Buffer,
+    BufferType,
     Pointer,
-    Stack,
+    StackType,
     Structure,
-    Text,
+    TextType,
     Void,
 )
 
@@ -36,7 +36,7 @@ _SYMBOL: Final = re.compile(r"[a-zA-Z0-9./_-]+")
 def readable(site: FunctionUse) -> None:
     """`str()` takes strings and addresses."""
     kind = site.kind(0)
-    is_address = integer_of(kind) is not None or isinstance(kind, Text | Pointer | Array)
+    is_address = integer_of(kind) is not None or isinstance(kind, TextType | Pointer | Array)
     if not is_address:
         site.error(
             f"{site.name}() expects a string, integer or a pointer type as first argument "
@@ -47,7 +47,7 @@ def readable(site: FunctionUse) -> None:
 def bytes_there(site: FunctionUse) -> None:
     """`buf()` takes arrays, and addresses with a length."""
     kind = site.kind(0)
-    if not (integer_of(kind) is not None or isinstance(kind, Text | Pointer | Array)):
+    if not (integer_of(kind) is not None or isinstance(kind, TextType | Pointer | Array)):
         site.error(
             f"{site.name}() expects an integer, string, or array argument but saw "
             f"{kind_name(kind)}"
@@ -72,9 +72,9 @@ def internet_address(site: FunctionUse) -> None:
     kind = site.kind(len(site.arguments) - 1)
     if kind is None:
         return
-    if isinstance(kind, Array | Text):
+    if isinstance(kind, Array | TextType):
         # A string of C has room for a NUL here, see `c_types`.
-        if type_size(kind) - isinstance(kind, Text) not in (4, 16):
+        if type_size(kind) - isinstance(kind, TextType) not in (4, 16):
             site.error(f"{site.name}() argument must be 4 or 16 bytes in size")
     elif integer_of(kind) is None:
         site.error(f"{site.name}() expects an integer or array argument, got {kind_name(kind)}")
@@ -85,7 +85,7 @@ def hardware_address(site: FunctionUse) -> None:
     kind = site.kind(0)
     if isinstance(site.arguments[0], StringLiteral):
         site.error(f"{site.name}() does not support literal string arguments")
-    elif isinstance(kind, Array | Text | Buffer):
+    elif isinstance(kind, Array | TextType | BufferType):
         if type_size(kind) < 6:
             site.error(f"{site.name}() argument must be at least 6 bytes in size")
     elif integer_of(kind) is None and not isinstance(kind, Pointer):
@@ -127,7 +127,7 @@ def moment(site: FunctionUse) -> None:
 
 def stack_depth(site: FunctionUse) -> None:
     """`len()` of something that is no map takes a stack."""
-    if not isinstance(site.kind(0), Stack):
+    if not isinstance(site.kind(0), StackType):
         site.error("call to len() expects a map, ustack, or kstack")
 
 
@@ -171,7 +171,7 @@ def string_like(site: FunctionUse) -> None:
     """`strlen()` and the like take strings, arrays of characters and addresses of them."""
     for index in range(len(site.arguments)):
         kind = site.kind(index)
-        if isinstance(kind, Text) or kind_name(kind) == "string":
+        if isinstance(kind, TextType) or kind_name(kind) == "string":
             continue
         if isinstance(kind, Array):
             if not same(kind.element, INT8):

@@ -11,7 +11,7 @@ from typing import Any, Final, Literal
 
 from engine.trace.bpftrace import tree
 from engine.trace.bpftrace.arithmetic import swapped_bytes
-from engine.trace.bpftrace.call_code import CallCode, Maker
+from engine.trace.bpftrace.call_code import ActionCalls, Maker
 from engine.trace.bpftrace.conversion_code import integer_of
 from engine.trace.bpftrace.formats import PrintFormat
 from engine.trace.bpftrace.maps import SCALAR
@@ -33,12 +33,12 @@ from engine.trace.bpftrace.type_rules import type_size
 from engine.trace.bpftrace.types import (
     VOID,
     Array,
-    Buffer,
+    BufferType,
     Integer,
     Pointer,
-    Stack,
-    Symbol,
-    Text,
+    StackType,
+    SymbolType,
+    TextType,
     Type,
 )
 from engine.trace.bpftrace.value_names import clock_text
@@ -63,7 +63,7 @@ def _fixed(code: str) -> Maker:
 # -- output -----------------------------------------------------------------------------------
 
 
-def _formatted(calls: CallCode, node: tree.Call) -> str:
+def _formatted(calls: ActionCalls, node: tree.CallExpression) -> str:
     """The code of the text of a format and its arguments."""
     form = calls.constant(calls.argument(node, 0))
     assert isinstance(form, bytes)
@@ -76,7 +76,7 @@ def _formatted(calls: CallCode, node: tree.Call) -> str:
 
 
 def _text(kind: TextKind) -> Maker:
-    def make(calls: CallCode, node: tree.Call) -> str:
+    def make(calls: ActionCalls, node: tree.CallExpression) -> str:
         write = calls.helper(calls.expressions.state.output.text, "output.text")
         calls.lines.add(f"{write}({kind!r}, {_formatted(calls, node)})")
         return _NOTHING
@@ -85,7 +85,7 @@ def _text(kind: TextKind) -> Maker:
 
 
 def _message(severity: Literal["ERROR", "WARNING"]) -> Maker:
-    def make(calls: CallCode, node: tree.Call) -> str:
+    def make(calls: ActionCalls, node: tree.CallExpression) -> str:
         state = calls.expressions.state
         spans = (node.span, *calls.expressions.script.uses.get(node, ()))
         found = [ScriptPlace(state.text, span) for span in spans]
@@ -97,7 +97,7 @@ def _message(severity: Literal["ERROR", "WARNING"]) -> Maker:
     return make
 
 
-def _print(calls: CallCode, node: tree.Call) -> str:
+def _print(calls: ActionCalls, node: tree.CallExpression) -> str:
     state, first = calls.expressions.state, node.arguments[0]
     if isinstance(first, tree.MapName) and calls.expressions.script.types.get(first) is None:
         numbers = calls.codes(node, 1)
@@ -111,7 +111,7 @@ def _print(calls: CallCode, node: tree.Call) -> str:
     return _NOTHING
 
 
-def _time(calls: CallCode, node: tree.Call) -> str:
+def _time(calls: ActionCalls, node: tree.CallExpression) -> str:
     form = calls.constant(calls.argument(node, 0)) if node.arguments else b"%H:%M:%S\n"
     assert isinstance(form, bytes)
     state = calls.expressions.state
@@ -124,7 +124,7 @@ def _time(calls: CallCode, node: tree.Call) -> str:
     return _NOTHING
 
 
-def _cat(calls: CallCode, node: tree.Call) -> str:
+def _cat(calls: ActionCalls, node: tree.CallExpression) -> str:
     output = calls.expressions.state.output
     most = calls.expressions.script.config.max_cat_bytes
 
@@ -141,7 +141,7 @@ _MOST_JOINED: Final = 16
 """Strings that `join()` prints (bpftrace's join_argnum)."""
 
 
-def _join(calls: CallCode, node: tree.Call) -> str:
+def _join(calls: ActionCalls, node: tree.CallExpression) -> str:
     between = calls.constant(calls.argument(node, 1)) if len(node.arguments) > 1 else b" "
     assert isinstance(between, bytes)
     output, size = calls.expressions.state.output, calls.expressions.script.config.max_strlen
@@ -166,38 +166,38 @@ def _join(calls: CallCode, node: tree.Call) -> str:
 
 
 def _map_method(method: str) -> Maker:
-    def make(calls: CallCode, node: tree.Call) -> str:
+    def make(calls: ActionCalls, node: tree.CallExpression) -> str:
         calls.lines.add(f"{calls.expressions.map_code(calls.map_name(node))}.{method}()")
         return _NOTHING
 
     return make
 
 
-def _key(calls: CallCode, node: tree.Call) -> str:
+def _key(calls: ActionCalls, node: tree.CallExpression) -> str:
     if len(node.arguments) < 2:
         return str(SCALAR)
     return calls.expressions.value(calls.argument(node, 1))
 
 
-def _delete(calls: CallCode, node: tree.Call) -> str:
+def _delete(calls: ActionCalls, node: tree.CallExpression) -> str:
     found = calls.expressions.map_code(calls.map_name(node))
     return calls.lines.temporary(f"{found}.delete({_key(calls, node)})")
 
 
-def _has_key(calls: CallCode, node: tree.Call) -> str:
+def _has_key(calls: ActionCalls, node: tree.CallExpression) -> str:
     return f"{calls.expressions.map_code(calls.map_name(node))}.has({_key(calls, node)})"
 
 
-def _length(calls: CallCode, node: tree.Call) -> str:
+def _length(calls: ActionCalls, node: tree.CallExpression) -> str:
     first = node.arguments[0]
     if isinstance(first, tree.MapName):
         return f"len({calls.expressions.map_code(first.name)}.entries)"
     return f"len({calls.expressions.value(calls.argument(node, 0))}.frames)"
 
 
-def _find(calls: CallCode, node: tree.Call) -> str:
+def _find(calls: ActionCalls, node: tree.CallExpression) -> str:
     variable = calls.argument(node, 2)
-    assert isinstance(variable, tree.Scratch)
+    assert isinstance(variable, tree.ScratchName)
     found = calls.expressions.map_code(calls.map_name(node))
     key = calls.lines.kept(_key(calls, node))
     result = calls.lines.temporary(f"{found}.has({key})")
@@ -209,11 +209,11 @@ def _find(calls: CallCode, node: tree.Call) -> str:
 # -- the task ---------------------------------------------------------------------------------
 
 
-def _elapsed(calls: CallCode, node: tree.Call) -> str:
+def _elapsed(calls: ActionCalls, node: tree.CallExpression) -> str:
     return "(now - run.started)"
 
 
-def _nanoseconds(calls: CallCode, node: tree.Call) -> str:
+def _nanoseconds(calls: ActionCalls, node: tree.CallExpression) -> str:
     mode = (
         node.arguments[0].name
         if node.arguments and isinstance(node.arguments[0], tree.Name)
@@ -222,17 +222,17 @@ def _nanoseconds(calls: CallCode, node: tree.Call) -> str:
     return "(run.wall() + now)" if mode in {"tai", "sw_tai"} else "now"
 
 
-def _comm(calls: CallCode, node: tree.Call) -> str:
+def _comm(calls: ActionCalls, node: tree.CallExpression) -> str:
     if node.arguments:
         return f"comm({calls.expressions.value(calls.argument(node, 0))})"
     return "comm(thread)"
 
 
 def _stack(space: Literal["user", "kernel"]) -> Maker:
-    def make(calls: CallCode, node: tree.Call) -> str:
+    def make(calls: ActionCalls, node: tree.CallExpression) -> str:
         calls.stacks.add(space)
         kind = calls.kind(node)
-        assert isinstance(kind, Stack)
+        assert isinstance(kind, StackType)
         value = calls.helper(StackValue)
         process = "process(thread)" if space == "user" else "0"
         number = calls.number if space == "user" else -1
@@ -242,7 +242,7 @@ def _stack(space: Literal["user", "kernel"]) -> Maker:
 
 
 def _symbol(space: Literal["user", "kernel"]) -> Maker:
-    def make(calls: CallCode, node: tree.Call) -> str:
+    def make(calls: ActionCalls, node: tree.CallExpression) -> str:
         address = calls.expressions.value(calls.argument(node, 0))
         value = calls.helper(SymbolValue)
         if space == "kernel":
@@ -252,48 +252,48 @@ def _symbol(space: Literal["user", "kernel"]) -> Maker:
     return make
 
 
-def _path(calls: CallCode, node: tree.Call) -> str:
+def _path(calls: ActionCalls, node: tree.CallExpression) -> str:
     calls.expressions.needs_memory = True
     return (
         f"run.path({calls.expressions.value(calls.argument(node, 0))}, {_size(calls.kind(node))})"
     )
 
 
-def _unwatch(calls: CallCode, node: tree.Call) -> str:
+def _unwatch(calls: ActionCalls, node: tree.CallExpression) -> str:
     calls.lines.add(f"run.unwatch({calls.expressions.value(calls.argument(node, 0))})")
     return _NOTHING
 
 
-def _function(calls: CallCode, node: tree.Call) -> str:
+def _function(calls: ActionCalls, node: tree.CallExpression) -> str:
     kind = calls.kind(node)
-    if isinstance(kind, Symbol):
+    if isinstance(kind, SymbolType):
         value = calls.helper(SymbolValue)
         more = f", process(thread), {calls.number}" if kind.space == "user" else ""
         return f"{value}(w[1]{more})"
     return "run.function(w[1])"
 
 
-def _register(calls: CallCode, node: tree.Call) -> str:
+def _register(calls: ActionCalls, node: tree.CallExpression) -> str:
     calls.expressions.needs_memory = True
     name = calls.constant(calls.argument(node, 0))
     assert isinstance(name, bytes)
     return f"run.register({name.decode(errors='replace')!r})"
 
 
-def _address(calls: CallCode, node: tree.Call) -> str:
+def _address(calls: ActionCalls, node: tree.CallExpression) -> str:
     name = calls.constant(calls.argument(node, 0))
     assert isinstance(name, bytes)
     return f"run.symbol_address({name.decode(errors='replace')!r})"
 
 
-def _exit(calls: CallCode, node: tree.Call) -> str:
+def _exit(calls: ActionCalls, node: tree.CallExpression) -> str:
     code = calls.expressions.value(calls.argument(node, 0)) if node.arguments else "0"
     calls.lines.add(f"run.exit({code})")
     calls.lines.add("return")
     return _NOTHING
 
 
-def _assert(calls: CallCode, node: tree.Call) -> str:
+def _assert(calls: ActionCalls, node: tree.CallExpression) -> str:
     condition = calls.expressions.condition(calls.argument(node, 0))
     state = calls.expressions.state
     text = calls.constant(calls.argument(node, 1)) or b""
@@ -311,7 +311,7 @@ def _assert(calls: CallCode, node: tree.Call) -> str:
 
 
 def _signal(thread: bool) -> Maker:
-    def make(calls: CallCode, node: tree.Call) -> str:
+    def make(calls: ActionCalls, node: tree.CallExpression) -> str:
         value = calls.argument(node, 0)
         name = calls.constant(value)
         if isinstance(name, bytes):
@@ -337,14 +337,14 @@ def signal_number(name: str) -> int | None:
 # -- text and bytes ---------------------------------------------------------------------------
 
 
-def _str(calls: CallCode, node: tree.Call) -> str:
+def _str(calls: ActionCalls, node: tree.CallExpression) -> str:
     kind, source = calls.kind(node), calls.argument(node, 0)
-    assert isinstance(kind, Text)
+    assert isinstance(kind, TextType)
     of = calls.expressions.type_of(source)
     limit = None
     if len(node.arguments) > 1 and calls.constant(calls.argument(node, 1)) is None:
         limit = calls.expressions.value(calls.argument(node, 1))
-    if isinstance(of, Text | Buffer):
+    if isinstance(of, TextType | BufferType):
         code = f"{calls.expressions.value(source)}[:{kind.size}]"
     elif isinstance(of, Array):
         code = calls.expressions.value(source)
@@ -359,12 +359,12 @@ def text_of(values: tuple[int, ...]) -> bytes:
     return bytes([each & 255 for each in values]).split(b"\0", 1)[0]
 
 
-def _buffer(calls: CallCode, node: tree.Call) -> str:
+def _buffer(calls: ActionCalls, node: tree.CallExpression) -> str:
     kind, source = calls.kind(node), calls.argument(node, 0)
-    assert isinstance(kind, Buffer)
+    assert isinstance(kind, BufferType)
     of = calls.expressions.type_of(source)
     size = kind.size
-    if isinstance(of, Text):
+    if isinstance(of, TextType):
         return f"{calls.expressions.value(source)}.ljust({size}, b'\\0')[:{size}]"
     if isinstance(of, Array):
         width = type_size(of.element)
@@ -386,13 +386,13 @@ def packed(values: tuple[int, ...], width: int) -> bytes:
 def _helper(function: Callable[..., Any]) -> Maker:
     """A function of values alone."""
 
-    def make(calls: CallCode, node: tree.Call) -> str:
+    def make(calls: ActionCalls, node: tree.CallExpression) -> str:
         return f"{calls.helper(function)}({', '.join(calls.codes(node))})"
 
     return make
 
 
-def _memcmp(calls: CallCode, node: tree.Call) -> str:
+def _memcmp(calls: ActionCalls, node: tree.CallExpression) -> str:
     size = calls.constant(calls.argument(node, 2))
     codes = []
     for number in (0, 1):
@@ -410,7 +410,7 @@ def flat(value: Any) -> bytes:
     return value if isinstance(value, bytes) else packed(value, 1)
 
 
-def _capacity(calls: CallCode, node: tree.Call) -> str:
+def _capacity(calls: ActionCalls, node: tree.CallExpression) -> str:
     """`strcap()`: the room that a string has."""
     source = calls.argument(node, 0)
     calls.expressions.effect(source)
@@ -418,21 +418,21 @@ def _capacity(calls: CallCode, node: tree.Call) -> str:
 
 
 def _size(kind: Type) -> int:
-    return kind.size if isinstance(kind, Text) else 1024
+    return kind.size if isinstance(kind, TextType) else 1024
 
 
-def _swapped(calls: CallCode, node: tree.Call) -> str:
+def _swapped(calls: ActionCalls, node: tree.CallExpression) -> str:
     kind = integer_of(calls.kind(node))
     swap = calls.helper(lambda value: swapped_bytes(value, kind), ("bswap", kind))
     return f"{swap}({calls.expressions.value(calls.argument(node, 0))})"
 
 
-def _moment(calls: CallCode, node: tree.Call) -> str:
+def _moment(calls: ActionCalls, node: tree.CallExpression) -> str:
     form, moment = calls.constant(calls.argument(node, 0)), calls.argument(node, 1)
     assert isinstance(form, bytes)
     mode = (
         moment.arguments[0]
-        if isinstance(moment, tree.Call) and moment.name == "nsecs" and moment.arguments
+        if isinstance(moment, tree.CallExpression) and moment.name == "nsecs" and moment.arguments
         else None
     )
     clock = mode.name if isinstance(mode, tree.Name) else "boot"
@@ -441,7 +441,7 @@ def _moment(calls: CallCode, node: tree.Call) -> str:
     return f"{value}({calls.expressions.value(moment)}, {name}, {clock!r})"
 
 
-def _inet(calls: CallCode, node: tree.Call) -> str:
+def _inet(calls: ActionCalls, node: tree.CallExpression) -> str:
     address = calls.argument(node, len(node.arguments) - 1)
     family = (
         calls.expressions.value(calls.argument(node, 0)) if len(node.arguments) > 1 else "None"
@@ -455,7 +455,7 @@ def _inet(calls: CallCode, node: tree.Call) -> str:
     return f"{calls.helper(inet_value)}({code}, {family})"
 
 
-def _card(calls: CallCode, node: tree.Call) -> str:
+def _card(calls: ActionCalls, node: tree.CallExpression) -> str:
     address = calls.argument(node, 0)
     pointed = isinstance(calls.expressions.type_of(address), Pointer)
     if pointed:
@@ -465,27 +465,27 @@ def _card(calls: CallCode, node: tree.Call) -> str:
     return f"{calls.helper(mac_value)}({code})"
 
 
-def _network(calls: CallCode, node: tree.Call) -> str:
+def _network(calls: ActionCalls, node: tree.CallExpression) -> str:
     text = calls.constant(calls.argument(node, 0))
     assert isinstance(text, bytes)
     return repr(tuple(network_bytes(text) or b""))
 
 
-def _username(calls: CallCode, node: tree.Call) -> str:
+def _username(calls: ActionCalls, node: tree.CallExpression) -> str:
     return f"{calls.helper(UsernameValue)}(run.user(thread))"
 
 
-def _cgroup_path(calls: CallCode, node: tree.Call) -> str:
+def _cgroup_path(calls: ActionCalls, node: tree.CallExpression) -> str:
     return f"{calls.helper(CgroupPathValue)}({', '.join(calls.codes(node))})"
 
 
-def _failed(calls: CallCode, node: tree.Call) -> str:
+def _failed(calls: ActionCalls, node: tree.CallExpression) -> str:
     """`is_err()`: a pointer that is an error's number."""
     code = calls.lines.kept(calls.expressions.value(calls.argument(node, 0)))
     return f"({code} >= {(1 << 64) - 4095} or -4095 <= {code} < 0)"
 
 
-def _same(calls: CallCode, node: tree.Call) -> str:
+def _same(calls: ActionCalls, node: tree.CallExpression) -> str:
     """`uptr()`, `kptr()`: the same address."""
     return calls.expressions.value(calls.argument(node, 0))
 

@@ -26,12 +26,12 @@ from engine.trace.bpftrace.types import (
     INT64,
     UINT64,
     Array,
-    Buffer,
+    BufferType,
     Integer,
     Pointer,
-    Stack,
-    Symbol,
-    Text,
+    StackType,
+    SymbolType,
+    TextType,
     Type,
 )
 
@@ -56,7 +56,7 @@ def string_type(site: FunctionUse) -> Type | None:
     most = site.findings.config.max_strlen
     length = site.number(1)
     if length is None:
-        return Text(most)
+        return TextType(most)
     if length < 0:
         site.error(f"{site.name}cannot use negative length ({length})")
     elif length + 1 > most:
@@ -66,8 +66,8 @@ def string_type(site: FunctionUse) -> Type | None:
             site.node,
         )
     else:
-        return Text(length + 1)
-    return Text(most)
+        return TextType(length + 1)
+    return TextType(most)
 
 
 def buffer_type(site: FunctionUse) -> Type | None:
@@ -79,7 +79,7 @@ def buffer_type(site: FunctionUse) -> Type | None:
     size = site.number(1)
     if len(site.arguments) == 1 and isinstance(kind, Array):
         size = type_size(kind)
-    return Buffer(most if size is None or size < 0 else min(size, most))
+    return BufferType(most if size is None or size < 0 else min(size, most))
 
 
 def address_type(site: FunctionUse) -> Type | None:
@@ -137,7 +137,7 @@ def stack_type(site: FunctionUse) -> Type | None:
                 site.node,
             )
         mode = "raw"
-    return Stack("kernel" if kernel else "user", mode, limit)
+    return StackType("kernel" if kernel else "user", mode, limit)
 
 
 def path_type(site: FunctionUse) -> Type | None:
@@ -145,7 +145,7 @@ def path_type(site: FunctionUse) -> Type | None:
     size = site.number(1)
     if len(site.arguments) == 2 and (size is None or size < 0):
         site.error(f"{site.name}: invalid size value, need non-negative literal")
-    return Text(site.findings.config.max_strlen if size is None or size < 0 else size)
+    return TextType(site.findings.config.max_strlen if size is None or size < 0 else size)
 
 
 def in_space(space: Space) -> Callable[[FunctionUse], Type | None]:
@@ -203,7 +203,7 @@ def place_type(site: FunctionUse) -> Type | None:
     texts = [point.text.encode() for point in site.probe.points]
     if len(texts) == 1 and b"*" not in texts[0]:
         site.findings.constants[site.node] = texts[0]
-    return Text(1 + max(map(len, texts), default=0))
+    return TextType(1 + max(map(len, texts), default=0))
 
 
 def provider_type(site: FunctionUse) -> Type | None:
@@ -211,7 +211,7 @@ def provider_type(site: FunctionUse) -> Type | None:
     provider = site.probe.provider
     name = "special" if provider in ("begin", "end", "self") else provider
     site.findings.constants[site.node] = name.encode()
-    return Text(len(name) + 1)
+    return TextType(len(name) + 1)
 
 
 def place_symbol_type(site: FunctionUse) -> Type | None:
@@ -219,7 +219,7 @@ def place_symbol_type(site: FunctionUse) -> Type | None:
     provider = site.probe.provider
     if provider not in FUNCTION_PROVIDERS:
         site.error(f"The func builtin can not be used with '{provider}' probes")
-    return Symbol("user" if provider.startswith("u") else "kernel")
+    return SymbolType("user" if provider.startswith("u") else "kernel")
 
 
 def result_type(site: FunctionUse) -> Type | None:
@@ -323,7 +323,7 @@ def option_type(site: FunctionUse) -> Type | None:
     if isinstance(value, bool):
         return BOOL
     if isinstance(value, bytes):
-        return Text(max(site.findings.config.max_strlen, len(value) + 1))
+        return TextType(max(site.findings.config.max_strlen, len(value) + 1))
     return INT64 if isinstance(wanted, int) and wanted < 0 else UINT64
 
 

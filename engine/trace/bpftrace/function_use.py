@@ -6,7 +6,7 @@ from msgspec import Struct
 
 from engine.trace.bpftrace.findings import Findings, ProbeFacts
 from engine.trace.bpftrace.folding import Constant
-from engine.trace.bpftrace.tree import Node
+from engine.trace.bpftrace.tree import ScriptNode
 from engine.trace.bpftrace.type_rules import kind_name
 from engine.trace.bpftrace.types import Type
 
@@ -23,8 +23,8 @@ class FunctionUse(Struct):
     """
 
     name: str
-    node: Node
-    arguments: Sequence[Node]
+    node: ScriptNode
+    arguments: Sequence[ScriptNode]
     findings: Findings
     probe: ProbeFacts
 

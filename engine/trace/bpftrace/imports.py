@@ -13,10 +13,10 @@ from engine.trace.bpftrace.parser import imports_of, is_library
 from engine.trace.bpftrace.text import (
     MAX_SCRIPT,
     ImportedText,
-    Remark,
-    ScriptError,
+    ScriptRemark,
     ScriptText,
     Span,
+    WrongScriptError,
 )
 from engine.trace.bpftrace.tree import StringLiteral
 
@@ -60,8 +60,8 @@ class ImportedFiles:
             if not is_library(name):
                 self._path(one, name, folder / name)
 
-    def _failure(self, at: StringLiteral, text: str) -> ScriptError:
-        return ScriptError(Remark("ERROR", text, at.span, self.script))
+    def _failure(self, at: StringLiteral, text: str) -> WrongScriptError:
+        return WrongScriptError(ScriptRemark("ERROR", text, at.span, self.script))
 
     def _path(self, at: StringLiteral, name: str, path: Path) -> None:
         """Take in a file, or all files of a folder that can be imported."""

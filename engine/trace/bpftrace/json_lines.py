@@ -170,7 +170,7 @@ def emitter(
         case kinds.Enumeration():
             mask = (1 << kind.integer.bits) - 1
             return lambda value: _number(value & mask)
-        case kinds.Buffer():
+        case kinds.BufferType():
             return lambda value: f"[{','.join([str(_signed(byte)) for byte in value])}]"
         case kinds.Array():
             return _list([inner(kind.element)] * kind.count)

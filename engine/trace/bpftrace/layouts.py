@@ -154,9 +154,9 @@ def value_of(kind: kinds.Type, data: bytes, little: bool = True) -> Any:
             return any(data[:1])
         case kinds.Pointer():
             return int.from_bytes(data[:8], "little" if little else "big")
-        case kinds.Text():
+        case kinds.TextType():
             return data[: kind.size].split(b"\0", 1)[0]
-        case kinds.Buffer():
+        case kinds.BufferType():
             return bytes(data[: kind.size])
         case kinds.Structure():
             return bytes(data[: kind.size]).ljust(kind.size, b"\0")

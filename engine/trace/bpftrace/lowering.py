@@ -16,23 +16,23 @@ from engine.trace.bpftrace.statement_types import aggregate_call, ends
 from engine.trace.bpftrace.text import Span
 from engine.trace.bpftrace.tree import (
     Assignment,
-    Block,
+    BlockExpression,
     BooleanLiteral,
-    Call,
+    CallExpression,
     Comptime,
     Conditional,
     Declaration,
     Expression,
     ExpressionStatement,
-    Field,
+    FieldAccess,
     IntegerLiteral,
-    MapEntry,
+    MapAccess,
     Name,
-    Node,
     RecordLiteral,
-    Scratch,
+    ScratchName,
+    ScriptNode,
     StringLiteral,
-    TypeInfo,
+    TypeInfoOf,
     Unary,
 )
 from engine.trace.bpftrace.type_rules import settled
@@ -54,28 +54,30 @@ class Lowering:
     def __init__(self, findings: Findings) -> None:
         self._findings = findings
         self._probe: ProbeFacts | None = None
-        self.types: dict[Node, Type] = {}
-        self.conversions: dict[Node, Type] = {}
-        self.constants: dict[Node, int | bytes | bool] = {}
-        self.variables: dict[Scratch, str] = {}
-        self.uses: dict[Node, tuple[Span, ...]] = {}
+        self.types: dict[ScriptNode, Type] = {}
+        self.conversions: dict[ScriptNode, Type] = {}
+        self.constants: dict[ScriptNode, int | bytes | bool] = {}
+        self.variables: dict[ScratchName, str] = {}
+        self.uses: dict[ScriptNode, tuple[Span, ...]] = {}
 
-    def action(self, probe: ProbeFacts) -> tuple[Expression | None, Block]:
+    def action(self, probe: ProbeFacts) -> tuple[Expression | None, BlockExpression]:
         """The predicate and the body of a probe."""
         self._probe = probe
         predicate = None if probe.predicate is None else self._made(probe.predicate)
-        return cast("Expression | None", predicate), cast("Block", self._made(probe.body))
+        return cast("Expression | None", predicate), cast(
+            "BlockExpression", self._made(probe.body)
+        )
 
-    def _made(self, node: Node) -> Node:
+    def _made(self, node: ScriptNode) -> ScriptNode:
         value = self._findings.constants.get(node)
         if isinstance(value, int | bytes) and not isinstance(node, Name):
             return self._noted(node, self._literal(node, value))
-        if isinstance(value, KnownRecord) and isinstance(node, Name | TypeInfo):
+        if isinstance(value, KnownRecord) and isinstance(node, Name | TypeInfoOf):
             return self._noted(node, self._record(node, value))
         special = _SPECIAL.get(type(node))
         return self._noted(node, self._copy(node) if special is None else special(self, node))
 
-    def _noted(self, old: Node, new: Node) -> Node:
+    def _noted(self, old: ScriptNode, new: ScriptNode) -> ScriptNode:
         findings = self._findings
         kind = findings.types.get(old)
         if kind is not None and new not in self.types:
@@ -87,11 +89,11 @@ class Lowering:
         if isinstance(value, int | bytes):
             self.constants[new] = value
         uses = findings.uses.get(old)
-        if uses is not None and isinstance(new, Call):
+        if uses is not None and isinstance(new, CallExpression):
             self.uses[new] = uses
         return new
 
-    def _literal(self, node: Node, value: int | bytes) -> Node:
+    def _literal(self, node: ScriptNode, value: int | bytes) -> ScriptNode:
         if isinstance(value, bool):
             return BooleanLiteral(node.span, value)
         if isinstance(value, bytes):
@@ -105,7 +107,7 @@ class Lowering:
         self.constants[positive] = -value
         return Unary(node.span, "-", positive)
 
-    def _record(self, node: Node, value: KnownRecord) -> Node:
+    def _record(self, node: ScriptNode, value: KnownRecord) -> ScriptNode:
         """A record of literals: `config`, `typeinfo(...)`."""
         fields: list[tuple[str, Expression]] = []
         for name, each in value.fields.items():
@@ -116,11 +118,11 @@ class Lowering:
             fields.append((name, cast("Expression", literal)))
         return RecordLiteral(node.span, tuple(fields))
 
-    def _copy(self, node: Node) -> Node:
+    def _copy(self, node: ScriptNode) -> ScriptNode:
         values: list[object] = []
         for name in type(node).__struct_fields__:
             value = getattr(node, name)
-            if isinstance(value, Node):
+            if isinstance(value, ScriptNode):
                 value = self._made(value)
             elif isinstance(value, tuple):
                 value = self._several(value)
@@ -130,7 +132,7 @@ class Lowering:
     def _several(self, values: tuple[object, ...]) -> tuple[object, ...]:
         copies: list[object] = []
         for value in values:
-            if isinstance(value, Node):
+            if isinstance(value, ScriptNode):
                 copies.append(self._made(value))
             elif isinstance(value, tuple):
                 copies.append(self._several(value))
@@ -138,9 +140,9 @@ class Lowering:
                 copies.append(value)
         return tuple(copies)
 
-    def _scratch(self, node: Node) -> Node:
-        use = cast("Scratch", node)
-        new = Scratch(use.span, use.name)
+    def _scratch(self, node: ScriptNode) -> ScriptNode:
+        use = cast("ScratchName", node)
+        new = ScratchName(use.span, use.name)
         variable = None if self._probe is None else self._probe.scope.of.get(use)
         if variable is not None:
             self.variables[new] = variable.key
@@ -148,13 +150,13 @@ class Lowering:
                 self.types[new] = settled(variable.type)
         return new
 
-    def _declaration(self, node: Node) -> Node:
+    def _declaration(self, node: ScriptNode) -> ScriptNode:
         declared = cast("Declaration", node)
         value = None if declared.value is None else self._made(declared.value)
-        variable = cast("Scratch", self._scratch(declared.variable))
+        variable = cast("ScratchName", self._scratch(declared.variable))
         return Declaration(declared.span, variable, None, cast("Expression | None", value))
 
-    def _name(self, node: Node) -> Node:
+    def _name(self, node: ScriptNode) -> ScriptNode:
         name = cast("Name", node)
         kind = self._findings.types.get(node)
         value = self._findings.constants.get(node)
@@ -164,23 +166,23 @@ class Lowering:
             return self._arguments(name, kind)
         return Name(name.span, name.name)
 
-    def _unary(self, node: Node) -> Node:
+    def _unary(self, node: ScriptNode) -> ScriptNode:
         variable = variable_behind(cast("Unary", node))
         return self._copy(node) if variable is None else self._scratch(variable)
 
-    def _arguments(self, name: Name, kind: Record) -> Node:
+    def _arguments(self, name: Name, kind: Record) -> ScriptNode:
         """`args` as a whole: a record of its members."""
         fields: list[tuple[str, Expression]] = []
         for member, each in kind.fields:
-            field = Field(name.span, Name(name.span, "args"), member)
+            field = FieldAccess(name.span, Name(name.span, "args"), member)
             self.types[field] = settled(each)
             fields.append((member, field))
         return RecordLiteral(name.span, tuple(fields))
 
-    def _field(self, node: Node) -> Node:
-        field = cast("Field", node)
+    def _field(self, node: ScriptNode) -> ScriptNode:
+        field = cast("FieldAccess", node)
         if is_arguments(field.of):
-            return Field(field.span, Name(field.of.span, "args"), field.name)
+            return FieldAccess(field.span, Name(field.of.span, "args"), field.name)
         of = cast("Expression", self._made(field.of))
         kind = self._findings.types.get(field.of)
         while isinstance(kind, Pointer) and isinstance(kind.target, Pointer):
@@ -188,85 +190,91 @@ class Lowering:
             kind = kind.target
             of = Unary(field.of.span, "*", of)
             self.types[of] = settled(kind)
-        return Field(field.span, of, field.name)
+        return FieldAccess(field.span, of, field.name)
 
-    def _call(self, node: Node) -> Node:
-        call = cast("Call", node)
+    def _call(self, node: ScriptNode) -> ScriptNode:
+        call = cast("CallExpression", node)
         first = call.arguments[0] if call.arguments else None
-        if call.name == "delete" and len(call.arguments) == 1 and isinstance(first, MapEntry):
-            return Call(
+        if call.name == "delete" and len(call.arguments) == 1 and isinstance(first, MapAccess):
+            return CallExpression(
                 call.span, call.name, (first.map, cast("Expression", self._made(first.key)))
             )
         row = function(call.name)
         if row is not None and row.bare and not call.arguments:
             return Name(call.span, call.name)
         words = row is not None and row.wanted(0) == "word" and isinstance(first, Name)
-        arguments: list[Node] = []
+        arguments: list[ScriptNode] = []
         for index, argument in enumerate(call.arguments):
             if index == 0 and words:
                 arguments.append(argument)
             else:
                 arguments.append(self._made(argument))
-        return Call(call.span, call.name, cast("tuple[Expression, ...]", tuple(arguments)))
+        return CallExpression(
+            call.span, call.name, cast("tuple[Expression, ...]", tuple(arguments))
+        )
 
-    def _assignment(self, node: Node) -> Node:
+    def _assignment(self, node: ScriptNode) -> ScriptNode:
         """An aggregate that a block gives, a macro's for example, is assigned in the block."""
         assigned = cast("Assignment", node)
-        statements: list[Node] = []
+        statements: list[ScriptNode] = []
         value = assigned.value
-        if aggregate_call(value) is None or not isinstance(value, Block):
+        if aggregate_call(value) is None or not isinstance(value, BlockExpression):
             return self._copy(node)
-        while isinstance(value, Block) and value.value is not None:
+        while isinstance(value, BlockExpression) and value.value is not None:
             statements += [self._made(each) for each in value.statements]
             value = value.value
         target = self._made(assigned.target)
         last = Assignment(node.span, target, "=", self._made(value))  # type: ignore[arg-type]
-        block = Block(node.span, (*statements, last))  # type: ignore[arg-type]
+        block = BlockExpression(node.span, (*statements, last))  # type: ignore[arg-type]
         return ExpressionStatement(node.span, block)
 
-    def _conditional(self, node: Node) -> Node:
+    def _conditional(self, node: ScriptNode) -> ScriptNode:
         choice = cast("Conditional", node)
         way = self._findings.decided.get(choice)
         if way is None:
             return self._copy(node)
         chosen = choice.then if way else choice.otherwise
-        return Block(choice.span, ()) if chosen is None else self._made(chosen)
+        return BlockExpression(choice.span, ()) if chosen is None else self._made(chosen)
 
-    def _comptime(self, node: Node) -> Node:
+    def _comptime(self, node: ScriptNode) -> ScriptNode:
         return self._made(cast("Comptime", node).operand)
 
-    def _block(self, node: Node) -> Node:
-        block = cast("Block", node)
-        statements: list[Node] = []
+    def _block(self, node: ScriptNode) -> ScriptNode:
+        block = cast("BlockExpression", node)
+        statements: list[ScriptNode] = []
         for statement in block.statements:
             made = self._made(statement)
             if not _is_nothing(made):
                 statements.append(made)
             if ends(statement):
-                return Block(block.span, tuple(statements))  # type: ignore[arg-type]
+                return BlockExpression(block.span, tuple(statements))  # type: ignore[arg-type]
         value = None if block.value is None else cast("Expression", self._made(block.value))
-        return Block(block.span, tuple(statements), value)  # type: ignore[arg-type]
+        return BlockExpression(block.span, tuple(statements), value)  # type: ignore[arg-type]
 
 
-def _is_nothing(statement: Node) -> bool:
+def _is_nothing(statement: ScriptNode) -> bool:
     """A statement that does nothing: what is left of an `if comptime` that is not taken."""
     if not isinstance(statement, ExpressionStatement):
         return False
     expression = statement.expression
-    if isinstance(expression, Call) and expression.name in _CLAIMS:
+    if isinstance(expression, CallExpression) and expression.name in _CLAIMS:
         return True
-    return isinstance(expression, Block) and not expression.statements and expression.value is None
+    return (
+        isinstance(expression, BlockExpression)
+        and not expression.statements
+        and expression.value is None
+    )
 
 
-_SPECIAL: Final[Mapping[type[Node], Callable[[Lowering, Node], Node]]] = {
-    Scratch: Lowering._scratch,
+_SPECIAL: Final[Mapping[type[ScriptNode], Callable[[Lowering, ScriptNode], ScriptNode]]] = {
+    ScratchName: Lowering._scratch,
     Declaration: Lowering._declaration,
     Name: Lowering._name,
-    Field: Lowering._field,
+    FieldAccess: Lowering._field,
     Unary: Lowering._unary,
     Assignment: Lowering._assignment,
-    Call: Lowering._call,
+    CallExpression: Lowering._call,
     Conditional: Lowering._conditional,
     Comptime: Lowering._comptime,
-    Block: Lowering._block,
+    BlockExpression: Lowering._block,
 }

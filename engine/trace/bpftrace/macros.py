@@ -10,29 +10,29 @@ read, nor with another use of the macro. It is bounded in depth and size.
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final, cast
 
-from engine.trace.bpftrace.text import Remarks, Span
+from engine.trace.bpftrace.text import ScriptRemarks, Span
 from engine.trace.bpftrace.tree import (
     Assignment,
     Binary,
-    Block,
-    Call,
+    BlockExpression,
+    CallExpression,
     Cast,
     Declaration,
     Expression,
-    Field,
+    FieldAccess,
     For,
     Jump,
     Macro,
     MapName,
     Name,
-    Node,
     OffsetOf,
-    Scratch,
+    ScratchName,
+    ScriptNode,
     SizeOf,
-    TypeInfo,
-    TypeName,
+    TypeInfoOf,
     TypeOf,
     While,
+    WrittenType,
 )
 
 MAX_NESTING: Final = 180
@@ -40,7 +40,7 @@ MAX_NESTING: Final = 180
 MAX_NODES: Final = 200_000
 """Nodes of all actions of a script."""
 
-_Argument = Expression | TypeName
+_Argument = Expression | WrittenType
 
 
 class NestingError(Exception):
@@ -64,12 +64,12 @@ class MacroTable:
     __slots__ = ("_macros", "is_native", "nodes", "remarks", "uses")
 
     def __init__(
-        self, macros: Sequence[Macro], remarks: Remarks, is_native: Callable[[str], bool]
+        self, macros: Sequence[Macro], remarks: ScriptRemarks, is_native: Callable[[str], bool]
     ) -> None:
         self.remarks, self.is_native = remarks, is_native
         self._macros: dict[str, list[Macro]] = {}
         self.nodes = 0
-        self.uses: dict[Node, tuple[Span, ...]] = {}
+        self.uses: dict[ScriptNode, tuple[Span, ...]] = {}
         for macro in macros:
             self._add(macro)
 
@@ -134,9 +134,9 @@ class MacroTable:
             raise NestingError
 
 
-def _written(parameter: Node) -> str:
+def _written(parameter: ScriptNode) -> str:
     match parameter:
-        case Scratch():
+        case ScratchName():
             return f"${parameter.name}"
         case MapName():
             return f"@{parameter.name}"
@@ -149,7 +149,9 @@ def _wrong_argument(macro: Macro, arguments: Sequence[_Argument]) -> str:
     for parameter, argument in zip(macro.parameters, arguments, strict=True):
         if not _takes(parameter, argument):
             wanted = "map" if isinstance(parameter, MapName) else "variable"
-            got = {Scratch: "a variable", MapName: "a map"}.get(type(argument), "an expression")
+            got = {ScratchName: "a variable", MapName: "a map"}.get(
+                type(argument), "an expression"
+            )
             return (
                 f"Mismatched arg. {macro.name}() expects a {wanted} for arg "
                 f"{_written(parameter)} but got {got}."
@@ -157,13 +159,13 @@ def _wrong_argument(macro: Macro, arguments: Sequence[_Argument]) -> str:
     return ""
 
 
-def _takes(parameter: Node, argument: Node) -> bool:
-    if isinstance(parameter, MapName | Scratch):
+def _takes(parameter: ScriptNode, argument: ScriptNode) -> bool:
+    if isinstance(parameter, MapName | ScratchName):
         return type(argument) is type(parameter)
     return True
 
 
-def _distance(macro: Macro, arguments: Sequence[Node]) -> int:
+def _distance(macro: Macro, arguments: Sequence[ScriptNode]) -> int:
     """The distance of arguments from those that a macro takes; 0 if they fit."""
     missing = abs(len(macro.parameters) - len(arguments))
     pairs = zip(macro.parameters, arguments, strict=False)
@@ -196,13 +198,13 @@ class MacroExpansion:
         self._own: set[str] = set()
         self._uses = uses
 
-    def block(self, block: Block) -> Block:
+    def block(self, block: BlockExpression) -> BlockExpression:
         """A copy of a block.
 
         Raises:
             NestingError: it is too deep or too large.
         """
-        return cast("Block", self._copy(block))
+        return cast("BlockExpression", self._copy(block))
 
     def expression(self, expression: Expression) -> Expression:
         """A copy of an expression.
@@ -212,7 +214,7 @@ class MacroExpansion:
         """
         return cast("Expression", self._copy(expression))
 
-    def _copy(self, node: Node) -> Node:
+    def _copy(self, node: ScriptNode) -> ScriptNode:
         self._table.count(node.span)
         self._depth += 1
         if self._depth > MAX_NESTING:
@@ -227,12 +229,12 @@ class MacroExpansion:
             self._table.uses[copy] = self._uses
         return copy
 
-    def _parts(self, node: Node) -> Node:
+    def _parts(self, node: ScriptNode) -> ScriptNode:
         """A copy of a node whose parts are copies."""
         values: list[object] = []
         for name in type(node).__struct_fields__:
             value = getattr(node, name)
-            if isinstance(value, Node):
+            if isinstance(value, ScriptNode):
                 value = self._copy(value)
             elif isinstance(value, tuple):
                 value = self._several(value)
@@ -242,7 +244,7 @@ class MacroExpansion:
     def _several(self, values: tuple[object, ...]) -> tuple[object, ...]:
         copies: list[object] = []
         for value in values:
-            if isinstance(value, Node):
+            if isinstance(value, ScriptNode):
                 copies.append(self._copy(value))
             elif isinstance(value, tuple):
                 copies.append(self._several(value))
@@ -252,16 +254,16 @@ class MacroExpansion:
 
     # -- names ---------------------------------------------------------------------------------
 
-    def _variable(self, node: Node) -> Node:
-        name = cast("Scratch", node).name
+    def _variable(self, node: ScriptNode) -> ScriptNode:
+        name = cast("ScratchName", node).name
         bound = self._bound.get(f"${name}")
-        if isinstance(bound, Scratch):
-            return Scratch(node.span, bound.name)
+        if isinstance(bound, ScratchName):
+            return ScratchName(node.span, bound.name)
         if self._chain and name in self._own:
             name = f"${self._chain[-1].name}_{len(self._chain)}_{name}"
-        return Scratch(node.span, name)
+        return ScratchName(node.span, name)
 
-    def _map(self, node: Node) -> Node:
+    def _map(self, node: ScriptNode) -> ScriptNode:
         name = cast("MapName", node).name
         if not self._chain:
             return MapName(node.span, name)
@@ -274,7 +276,7 @@ class MacroExpansion:
         )
         return MapName(node.span, name)
 
-    def _declaration(self, node: Node) -> Node:
+    def _declaration(self, node: ScriptNode) -> ScriptNode:
         declared = cast("Declaration", node)
         name = declared.variable.name
         if self._chain:
@@ -285,15 +287,19 @@ class MacroExpansion:
             self._own.add(name)
         return self._parts(node)
 
-    def _assignment(self, node: Node) -> Node:
+    def _assignment(self, node: ScriptNode) -> ScriptNode:
         target = cast("Assignment", node).target
-        if self._chain and isinstance(target, Scratch) and f"${target.name}" not in self._bound:
+        if (
+            self._chain
+            and isinstance(target, ScratchName)
+            and f"${target.name}" not in self._bound
+        ):
             self._own.add(target.name)
         return self._parts(node)
 
     # -- uses ----------------------------------------------------------------------------------
 
-    def _name(self, node: Node) -> Node:
+    def _name(self, node: ScriptNode) -> ScriptNode:
         name = cast("Name", node).name
         bound = self._bound.get(name)
         if bound is not None:
@@ -305,15 +311,15 @@ class MacroExpansion:
             return self._use(macro, (), node.span)
         return Name(node.span, self._table.common_name(name))
 
-    def _call(self, node: Node) -> Node:
-        call = cast("Call", self._parts(node))
+    def _call(self, node: ScriptNode) -> ScriptNode:
+        call = cast("CallExpression", self._parts(node))
         macro = self._table.find(call.name, call.arguments, node.span)
         if macro is not None:
             return self._use(macro, call.arguments, node.span)
-        call = Call(call.span, self._table.common_name(call.name), call.arguments)
+        call = CallExpression(call.span, self._table.common_name(call.name), call.arguments)
         return _in_other_words(call) or call
 
-    def _use(self, macro: Macro, arguments: Sequence[_Argument], span: Span) -> Node:
+    def _use(self, macro: Macro, arguments: Sequence[_Argument], span: Span) -> ScriptNode:
         if macro in self._chain:
             names = [each.name for each in self._chain[self._chain.index(macro) :]]
             self._table.remarks.error(
@@ -323,9 +329,9 @@ class MacroExpansion:
             return Name(span, macro.name)
         bound: dict[str, _Argument] = {}
         for parameter, argument in zip(macro.parameters, arguments, strict=True):
-            if isinstance(parameter, Name) and isinstance(argument, Scratch | MapName):
+            if isinstance(parameter, Name) and isinstance(argument, ScratchName | MapName):
                 # The macro shall read it, not write it.
-                argument = Block(argument.span, (), argument)
+                argument = BlockExpression(argument.span, (), argument)
             bound[_written(parameter)] = argument
         uses = (span, *self._uses)
         inner = MacroExpansion(self._table, (*self._chain, macro), bound, self._depth, uses)
@@ -333,36 +339,36 @@ class MacroExpansion:
 
     # -- types ---------------------------------------------------------------------------------
 
-    def _type_name(self, node: Node) -> Node:
-        written = cast("TypeName", node)
+    def _type_name(self, node: ScriptNode) -> ScriptNode:
+        written = cast("WrittenType", node)
         tag, _, name = written.name.rpartition(" ")
         bound = self._bound.get(name)
         if isinstance(bound, TypeOf):
-            bound = bound.of if isinstance(bound.of, TypeName | Name) else None
+            bound = bound.of if isinstance(bound.of, WrittenType | Name) else None
         if isinstance(bound, Name):
-            return TypeName(node.span, f"{tag} {bound.name}".strip(), written.suffixes)
-        if isinstance(bound, TypeName) and not (tag and (" " in bound.name or bound.suffixes)):
+            return WrittenType(node.span, f"{tag} {bound.name}".strip(), written.suffixes)
+        if isinstance(bound, WrittenType) and not (tag and (" " in bound.name or bound.suffixes)):
             whole = f"{tag} {bound.name}".strip()
-            return TypeName(node.span, whole, bound.suffixes + written.suffixes)
+            return WrittenType(node.span, whole, bound.suffixes + written.suffixes)
         if self._bound.get(name) is not None:
             self._table.remarks.error(
                 f"Invalid replacement for macro '{self._chain[-1].name}' type parameter "
                 f"'{name}' which makes up the type '{written.name}'",
                 node.span,
             )
-        return TypeName(node.span, written.name, written.suffixes)
+        return WrittenType(node.span, written.name, written.suffixes)
 
-    def _of_type(self, node: Node) -> Node:
+    def _of_type(self, node: ScriptNode) -> ScriptNode:
         """`sizeof(x)` and the like: a name in there is a type, not a macro, if it is no argument.
 
         An argument that is `typeof(...)` is what that is of.
         """
-        of = cast("SizeOf | TypeOf | OffsetOf | TypeInfo | Cast", node)
+        of = cast("SizeOf | TypeOf | OffsetOf | TypeInfoOf | Cast", node)
         if isinstance(of, OffsetOf):
             return OffsetOf(of.span, self._type_or_value(of.of), self._path(of.path))
         if isinstance(of, Cast):
             kind = of.type
-            if isinstance(kind, TypeName):
+            if isinstance(kind, WrittenType):
                 bound = self._bound.get(kind.name)
                 if isinstance(bound, TypeOf) and not kind.suffixes:
                     return Cast(of.span, bound, self.expression(of.operand))
@@ -382,7 +388,7 @@ class MacroExpansion:
         bound = self._bound.get(path[0]) if len(path) == 1 else None
         names: list[str] = []
         inner: _Argument | None = bound
-        while isinstance(inner, Field):
+        while isinstance(inner, FieldAccess):
             names.append(inner.name)
             inner = inner.of
         if isinstance(inner, Name):
@@ -405,30 +411,30 @@ _OF_TASKS: Final = {
 """Functions that read members of a task that they are given."""
 
 
-def _in_other_words(call: Call) -> Expression | None:
+def _in_other_words(call: CallExpression) -> Expression | None:
     """The expression that a call stands for if it needs no function; None if it does."""
     span, arguments = call.span, call.arguments
     members = _OF_TASKS.get(call.name)
-    if members is not None and len(arguments) == 1 and not isinstance(arguments[0], TypeName):
-        return Field(span, Field(span, arguments[0], members[0]), members[1])
+    if members is not None and len(arguments) == 1 and not isinstance(arguments[0], WrittenType):
+        return FieldAccess(span, FieldAccess(span, arguments[0], members[0]), members[1])
     if call.name != "container_of" or len(arguments) != 3:
         return None
     pointer, kind, member = arguments
     path: list[str] = []
-    while isinstance(member, Field):
+    while isinstance(member, FieldAccess):
         path.insert(0, member.name)
         member = member.of
-    if not isinstance(member, Name) or isinstance(pointer, TypeName):
+    if not isinstance(member, Name) or isinstance(pointer, WrittenType):
         return None
     if isinstance(kind, Name):
-        kind = TypeName(kind.span, kind.name)
-    if isinstance(kind, TypeOf) and isinstance(kind.of, TypeName):
+        kind = WrittenType(kind.span, kind.name)
+    if isinstance(kind, TypeOf) and isinstance(kind.of, WrittenType):
         kind = kind.of
-    if not isinstance(kind, TypeName):
+    if not isinstance(kind, WrittenType):
         return None
     offset = OffsetOf(span, kind, (member.name, *path))
-    start = Binary(span, "-", Cast(span, TypeName(span, "uint64"), pointer), offset)
-    return Cast(span, TypeName(kind.span, kind.name, (*kind.suffixes, "*")), start)
+    start = Binary(span, "-", Cast(span, WrittenType(span, "uint64"), pointer), offset)
+    return Cast(span, WrittenType(kind.span, kind.name, (*kind.suffixes, "*")), start)
 
 
 class _Finished(MacroTable):
@@ -444,25 +450,25 @@ class _Finished(MacroTable):
         self._whole.count(span)
 
 
-_SPECIAL: Final[Mapping[type[Node], Callable[[MacroExpansion, Node], Node]]] = {
-    Scratch: MacroExpansion._variable,
+_SPECIAL: Final[Mapping[type[ScriptNode], Callable[[MacroExpansion, ScriptNode], ScriptNode]]] = {
+    ScratchName: MacroExpansion._variable,
     MapName: MacroExpansion._map,
     Declaration: MacroExpansion._declaration,
     Assignment: MacroExpansion._assignment,
     Name: MacroExpansion._name,
-    Call: MacroExpansion._call,
-    TypeName: MacroExpansion._type_name,
+    CallExpression: MacroExpansion._call,
+    WrittenType: MacroExpansion._type_name,
     SizeOf: MacroExpansion._of_type,
     TypeOf: MacroExpansion._of_type,
     OffsetOf: MacroExpansion._of_type,
-    TypeInfo: MacroExpansion._of_type,
+    TypeInfoOf: MacroExpansion._of_type,
     Cast: MacroExpansion._of_type,
 }
 
 
-def forbid_jumps(macro: Macro, remarks: Remarks) -> None:
+def forbid_jumps(macro: Macro, remarks: ScriptRemarks) -> None:
     """Remark upon jumps out of a macro; `exit()` is none."""
-    waiting: list[tuple[Node, bool]] = [(macro.body, False)]
+    waiting: list[tuple[ScriptNode, bool]] = [(macro.body, False)]
     while waiting:
         node, in_loop = waiting.pop()
         kind = node.kind if isinstance(node, Jump) else ""
@@ -472,22 +478,22 @@ def forbid_jumps(macro: Macro, remarks: Remarks) -> None:
         waiting.extend([(part, in_loop) for part in parts(node)])
 
 
-def parts(node: Node) -> list[Node]:
+def parts(node: ScriptNode) -> list[ScriptNode]:
     """The nodes right below a node, in the order of the text."""
-    found: list[Node] = []
+    found: list[ScriptNode] = []
     for name in type(node).__struct_fields__:
         value = getattr(node, name)
-        if isinstance(value, Node):
+        if isinstance(value, ScriptNode):
             found.append(value)
         elif isinstance(value, tuple):
             found += _nodes_in(value)
     return found
 
 
-def _nodes_in(values: tuple[object, ...]) -> list[Node]:
-    found: list[Node] = []
+def _nodes_in(values: tuple[object, ...]) -> list[ScriptNode]:
+    found: list[ScriptNode] = []
     for value in values:
-        if isinstance(value, Node):
+        if isinstance(value, ScriptNode):
             found.append(value)
         elif isinstance(value, tuple):
             found += _nodes_in(value)

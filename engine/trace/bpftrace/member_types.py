@@ -6,7 +6,7 @@ from typing import Final
 from engine.trace.bpftrace.c_types import Space, value_type
 from engine.trace.bpftrace.findings import Findings, ProbeFacts
 from engine.trace.bpftrace.folding import KnownRecord
-from engine.trace.bpftrace.tree import Field, Index, Name, Node, Unary
+from engine.trace.bpftrace.tree import FieldAccess, Index, Name, ScriptNode, Unary
 from engine.trace.bpftrace.type_rules import FlexibleInteger, integer_of, type_name, type_size
 from engine.trace.bpftrace.types import (
     INT8,
@@ -14,7 +14,7 @@ from engine.trace.bpftrace.types import (
     Pointer,
     Record,
     Structure,
-    Text,
+    TextType,
     Tuple,
     Type,
 )
@@ -33,10 +33,10 @@ class MemberTypes:
 
     __slots__ = ("_findings", "_of")
 
-    def __init__(self, findings: Findings, of: Callable[[Node], Type | None]) -> None:
+    def __init__(self, findings: Findings, of: Callable[[ScriptNode], Type | None]) -> None:
         self._findings, self._of = findings, of
 
-    def field(self, node: Field) -> Type | None:
+    def field(self, node: FieldAccess) -> Type | None:
         """The type of a member."""
         if is_arguments(node.of):
             return self._argument(node)
@@ -65,7 +65,7 @@ class MemberTypes:
             return None
         return self._member(node, kind, space)
 
-    def _member(self, node: Field, kind: Structure, space: Space) -> Type | None:
+    def _member(self, node: FieldAccess, kind: Structure, space: Space) -> Type | None:
         if kind.layout.is_declared_only:
             self._error(f"Unknown struct/union: '{kind.name}'", node)
             return None
@@ -81,7 +81,7 @@ class MemberTypes:
             self._error(f"{node.name} has unsupported type", node)
         return found
 
-    def _argument(self, node: Field) -> Type | None:
+    def _argument(self, node: FieldAccess) -> Type | None:
         members = self.arguments(node.of)
         probe = self._findings.probe
         if members is None or probe is None:
@@ -104,7 +104,7 @@ class MemberTypes:
                 )
         return found
 
-    def arguments(self, node: Node) -> dict[str, Type] | None:
+    def arguments(self, node: ScriptNode) -> dict[str, Type] | None:
         """The members of `args`; None, with an error, if there are none here."""
         probe = self._findings.probe
         if probe is None:
@@ -120,7 +120,9 @@ class MemberTypes:
             self._error(_no_arguments(probe), node)
         return probe.arguments
 
-    def _tuple_element(self, node: Node, kind: Type, index: int, written: str) -> Type | None:
+    def _tuple_element(
+        self, node: ScriptNode, kind: Type, index: int, written: str
+    ) -> Type | None:
         if not isinstance(kind, Tuple):
             self._error(
                 f"Can not access index '{written}' on expression of type '{type_name(kind)}'",
@@ -133,7 +135,11 @@ class MemberTypes:
                 node,
             )
             return None
-        known = self._findings.constants.get(node.of) if isinstance(node, Field | Index) else None
+        known = (
+            self._findings.constants.get(node.of)
+            if isinstance(node, FieldAccess | Index)
+            else None
+        )
         if isinstance(known, tuple):
             self._findings.constants[node] = known[index]
         return kind.elements[index]
@@ -161,7 +167,7 @@ class MemberTypes:
             element: Type = kind.element
         elif isinstance(kind, Pointer):
             element = kind.target
-        elif isinstance(kind, Text):
+        elif isinstance(kind, TextType):
             element = INT8
         else:
             self._error(
@@ -184,7 +190,7 @@ class MemberTypes:
         count = 0
         if isinstance(kind, Array):
             count = kind.count
-        elif isinstance(kind, Text):
+        elif isinstance(kind, TextType):
             count = kind.size
         if place is not None and place >= 0:
             if count and place >= count:
@@ -198,25 +204,25 @@ class MemberTypes:
                 node,
             )
 
-    def _space(self, node: Node) -> Space:
+    def _space(self, node: ScriptNode) -> Space:
         """Whose memory an expression was read from."""
         probe = self._findings.probe
         while True:
             kind = self._findings.type_of(node)
             if isinstance(kind, Pointer):
                 return kind.space
-            if isinstance(node, Field | Index):
+            if isinstance(node, FieldAccess | Index):
                 node = node.of
             elif isinstance(node, Unary):
                 node = node.operand
             else:
                 return "none" if probe is None else probe.space
 
-    def _error(self, text: str, at: Node, hint: str = "") -> None:
+    def _error(self, text: str, at: ScriptNode, hint: str = "") -> None:
         self._findings.error(text, at, hint)
 
 
-def is_arguments(node: Node) -> bool:
+def is_arguments(node: ScriptNode) -> bool:
     """An expression is `args`."""
     if isinstance(node, Unary) and node.operator == "*":
         node = node.operand  # `(*args).x` is old spelling

@@ -15,7 +15,7 @@ from engine.trace.bpftrace.folding import (
     fold_unary,
     literal_type,
 )
-from engine.trace.bpftrace.tree import AddressOf, Binary, Name, Node, Scratch, Unary
+from engine.trace.bpftrace.tree import AddressOf, Binary, Name, ScratchName, ScriptNode, Unary
 from engine.trace.bpftrace.type_rules import (
     COMPARISONS,
     arithmetic_type,
@@ -56,11 +56,11 @@ class OperatorTypes:
     __slots__ = ("_conversions", "_findings", "_of")
 
     def __init__(
-        self, findings: Findings, conversions: Conversions, of: Callable[[Node], Type | None]
+        self, findings: Findings, conversions: Conversions, of: Callable[[ScriptNode], Type | None]
     ) -> None:
         self._findings, self._conversions, self._of = findings, conversions, of
 
-    def _constant(self, node: Node, value: Constant) -> Type | None:
+    def _constant(self, node: ScriptNode, value: Constant) -> Type | None:
         self._findings.constants[node] = value
         return literal_type(value)
 
@@ -139,7 +139,7 @@ class OperatorTypes:
             self._check_binary(binary, left, right, kind)
         return kind
 
-    def operation(self, operator: str, left: Type, right: Type, at: Node) -> Type | None:
+    def operation(self, operator: str, left: Type, right: Type, at: ScriptNode) -> Type | None:
         """The type of `left operator right`; None, with an error, if there is no such thing."""
         if isinstance(left, Boolean) and isinstance(right, Boolean):
             return BOOL
@@ -154,7 +154,7 @@ class OperatorTypes:
             return BOOL
         return Integer(64, is_signed(left) or is_signed(right))
 
-    def _pointers(self, operator: str, left: Type, right: Type, at: Node) -> Type | None:
+    def _pointers(self, operator: str, left: Type, right: Type, at: ScriptNode) -> Type | None:
         compares = operator in COMPARISONS
         pointer, other = (left, right) if isinstance(left, Pointer) else (right, left)
         if isinstance(pointer, Pointer) and isinstance(other, Pointer):
@@ -222,9 +222,13 @@ class OperatorTypes:
                 )
 
 
-def variable_behind(node: Unary) -> Scratch | None:
+def variable_behind(node: Unary) -> ScratchName | None:
     """The variable of `*&$x`."""
     address = node.operand
-    if node.operator == "*" and isinstance(address, AddressOf) and isinstance(address.of, Scratch):
+    if (
+        node.operator == "*"
+        and isinstance(address, AddressOf)
+        and isinstance(address.of, ScratchName)
+    ):
         return address.of
     return None

@@ -15,20 +15,20 @@ from engine.trace.bpftrace.c_texts import CDefinitionTexts, enumerators
 from engine.trace.bpftrace.c_uses import CMacroUses
 from engine.trace.bpftrace.expressions import is_builtin
 from engine.trace.bpftrace.statements import StatementReader
-from engine.trace.bpftrace.text import MAX_SCRIPT, Remarks, ScriptText, Span
+from engine.trace.bpftrace.text import MAX_SCRIPT, ScriptRemarks, ScriptText, Span
 from engine.trace.bpftrace.tokens import MAP, NUMBER, STRING, VARIABLE, TokenStream
 from engine.trace.bpftrace.tree import (
     AttachPoint,
     CDefinition,
+    ConfigSetting,
     Expression,
     Macro,
     MapDeclaration,
     MapName,
     Name,
     Probe,
-    Scratch,
+    ScratchName,
     Script,
-    Setting,
     StringLiteral,
 )
 
@@ -70,7 +70,7 @@ def parse(
     Raises:
         ScriptError: something in it is not understood.
     """
-    remarks = Remarks(script)
+    remarks = ScriptRemarks(script)
     if len(script.text) > MAX_SCRIPT:
         remarks.error(f"a script of more than {MAX_SCRIPT} bytes", Span(0, 0))
         remarks.raise_errors()
@@ -115,7 +115,7 @@ def imports_of(script: ScriptText, part: Span) -> list[StringLiteral]:
         ScriptError: what stands before that is not understood.
     """
     reader = _ScriptFileReader(
-        script, part, "", CMacros(script, ()), Remarks(script), CommandWords()
+        script, part, "", CMacros(script, ()), ScriptRemarks(script), CommandWords()
     )
     reader.head()
     return reader.imports
@@ -139,7 +139,7 @@ class _ScriptFileReader:
         part: Span,
         name: str,
         c_macros: CMacros,
-        remarks: Remarks,
+        remarks: ScriptRemarks,
         command: CommandWords,
     ) -> None:
         self._name, self._c_macros = name, c_macros
@@ -148,7 +148,7 @@ class _ScriptFileReader:
         self._definitions = CDefinitionTexts(self._words)
         self._statements = StatementReader(self._words, CMacroUses(c_macros).expression)
         self.definitions: list[CDefinition] = []
-        self.settings: list[Setting] | None = None
+        self.settings: list[ConfigSetting] | None = None
         self.imports: list[StringLiteral] = []
         self.maps: list[MapDeclaration] = []
         self.macros: list[Macro] = []
@@ -220,13 +220,13 @@ class _ScriptFileReader:
         words.next()
         words.expect("=")
         words.expect("{")
-        settings: list[Setting] = []
+        settings: list[ConfigSetting] = []
         while words.word != "}":
             start = words.start
             name = words.name("expected config key")
             words.expect("=")
             value = self._setting()
-            settings.append(Setting(words.span(start), name, value))
+            settings.append(ConfigSetting(words.span(start), name, value))
             if words.word != "}":
                 words.expect(";")
         words.next()
@@ -247,7 +247,7 @@ class _ScriptFileReader:
         words.next()
         name = words.name("expected macro name")
         span = words.span(start)
-        parameters: list[Scratch | MapName | Name] = []
+        parameters: list[ScratchName | MapName | Name] = []
         if words.word != "{":
             words.expect("(")
             if words.word != ")":
@@ -262,14 +262,14 @@ class _ScriptFileReader:
         expressions.known = known
         return Macro(span, name, tuple(parameters), body)
 
-    def _macro_parameter(self) -> Scratch | MapName | Name:
+    def _macro_parameter(self) -> ScratchName | MapName | Name:
         words = self._words
         kind, word = words.kind, words.word
         start = words.start
         if kind in (VARIABLE, MAP):
             words.next()
             span = words.span(start)
-            return Scratch(span, word[1:]) if kind == VARIABLE else MapName(span, word[1:])
+            return ScratchName(span, word[1:]) if kind == VARIABLE else MapName(span, word[1:])
         name = words.name("expected macro argument ($var, @map, or identifier)")
         span = words.span(start)
         if is_builtin(name):

@@ -11,19 +11,19 @@ from typing import Final, cast
 from msgspec import Struct, field
 
 from engine.trace.bpftrace.macros import parts
-from engine.trace.bpftrace.text import Remarks, Span
+from engine.trace.bpftrace.text import ScriptRemarks, Span
 from engine.trace.bpftrace.tree import (
     AddressOf,
     Assignment,
-    Block,
-    Call,
+    BlockExpression,
+    CallExpression,
     Declaration,
     For,
-    Node,
     OffsetOf,
-    Scratch,
+    ScratchName,
+    ScriptNode,
     SizeOf,
-    TypeInfo,
+    TypeInfoOf,
     TypeOf,
 )
 from engine.trace.bpftrace.types import Type
@@ -60,8 +60,8 @@ class ProbeScope(Struct):
         all: in the order of the text.
     """
 
-    of: dict[Scratch, ScratchVariable] = field(default_factory=dict)
-    undefined: dict[Scratch, str] = field(default_factory=dict)
+    of: dict[ScratchName, ScratchVariable] = field(default_factory=dict)
+    undefined: dict[ScratchName, str] = field(default_factory=dict)
     all: list[ScratchVariable] = field(default_factory=list)
 
 
@@ -74,14 +74,14 @@ class VariableReader:
 
     __slots__ = ("_depth", "_keys", "_remarks", "_scopes", "scope")
 
-    def __init__(self, remarks: Remarks) -> None:
+    def __init__(self, remarks: ScriptRemarks) -> None:
         self._remarks = remarks
         self.scope = ProbeScope()
         self._scopes: list[dict[str, ScratchVariable]] = [{}]
         self._keys: dict[str, int] = {}
         self._depth = 0  # of `sizeof` and the like, in which nothing runs
 
-    def read(self, node: Node) -> None:
+    def read(self, node: ScriptNode) -> None:
         """Find the variables of a tree, in the order in which it runs."""
         handler = _HANDLERS.get(type(node))
         if handler is not None:
@@ -112,13 +112,13 @@ class VariableReader:
         self.scope.all.append(variable)
         return variable
 
-    def _block(self, node: Node) -> None:
+    def _block(self, node: ScriptNode) -> None:
         self._scopes.append({})
         for part in parts(node):
             self.read(part)
         self._scopes.pop()
 
-    def _for(self, node: Node) -> None:
+    def _for(self, node: ScriptNode) -> None:
         loop = cast("For", node)
         name = loop.variable.name
         if self._find(name) is not None:
@@ -131,10 +131,10 @@ class VariableReader:
         self.read(loop.body)
         self._scopes.pop()
 
-    def _assignment(self, node: Node) -> None:
+    def _assignment(self, node: ScriptNode) -> None:
         assigned = cast("Assignment", node)
         target = assigned.target
-        if not isinstance(target, Scratch):
+        if not isinstance(target, ScratchName):
             self.read(target)
             self.read(assigned.value)
             return
@@ -149,7 +149,7 @@ class VariableReader:
         variable.assigned = True
         self.scope.of[target] = variable
 
-    def _declaration(self, node: Node) -> None:
+    def _declaration(self, node: ScriptNode) -> None:
         declared = cast("Declaration", node)
         if declared.value is not None:
             self.read(declared.value)
@@ -166,8 +166,8 @@ class VariableReader:
             variable = self._new(name, declared.span, assigned=declared.value is not None)
         self.scope.of[declared.variable] = variable
 
-    def _variable(self, node: Node) -> None:
-        use = cast("Scratch", node)
+    def _variable(self, node: ScriptNode) -> None:
+        use = cast("ScratchName", node)
         variable = self._find(use.name)
         if variable is None:
             self.scope.undefined[use] = f"Undefined or undeclared variable: ${use.name}"
@@ -176,40 +176,40 @@ class VariableReader:
             self._remarks.warning(f"Variable used before it was assigned: ${use.name}", use.span)
         self.scope.of[use] = variable
 
-    def _address(self, node: Node) -> None:
+    def _address(self, node: ScriptNode) -> None:
         of = cast("AddressOf", node).of
-        variable = self._find(of.name) if isinstance(of, Scratch) else None
+        variable = self._find(of.name) if isinstance(of, ScratchName) else None
         if variable is not None:
             variable.assigned = True  # what has its address may write it
         self.read(of)
 
-    def _call(self, node: Node) -> None:
-        call = cast("Call", node)
+    def _call(self, node: ScriptNode) -> None:
+        call = cast("CallExpression", node)
         if call.name == "find" and len(call.arguments) == 3:
             found = call.arguments[2]
-            variable = self._find(found.name) if isinstance(found, Scratch) else None
+            variable = self._find(found.name) if isinstance(found, ScratchName) else None
             if variable is not None:
                 variable.assigned = True
         for argument in call.arguments:
             self.read(argument)
 
-    def _unevaluated(self, node: Node) -> None:
+    def _unevaluated(self, node: ScriptNode) -> None:
         self._depth += 1
         for part in parts(node):
             self.read(part)
         self._depth -= 1
 
 
-_HANDLERS: Final[Mapping[type[Node], Callable[[VariableReader, Node], None]]] = {
-    Block: VariableReader._block,
+_HANDLERS: Final[Mapping[type[ScriptNode], Callable[[VariableReader, ScriptNode], None]]] = {
+    BlockExpression: VariableReader._block,
     For: VariableReader._for,
     Assignment: VariableReader._assignment,
     Declaration: VariableReader._declaration,
-    Scratch: VariableReader._variable,
+    ScratchName: VariableReader._variable,
     AddressOf: VariableReader._address,
-    Call: VariableReader._call,
+    CallExpression: VariableReader._call,
     SizeOf: VariableReader._unevaluated,
     OffsetOf: VariableReader._unevaluated,
     TypeOf: VariableReader._unevaluated,
-    TypeInfo: VariableReader._unevaluated,
+    TypeInfoOf: VariableReader._unevaluated,
 }

@@ -56,9 +56,9 @@ def shower(
             return _integer(kind, div, plus)
         case kinds.Boolean():
             return lambda value: b"true" if value else b"false"
-        case kinds.Text():
+        case kinds.TextType():
             return _text(kind.size, names.strings_cut)
-        case kinds.Buffer():
+        case kinds.BufferType():
             return hexed
         case kinds.Pointer():
             return b"%#x".__mod__
@@ -72,11 +72,11 @@ def shower(
             return _record([(name, inner(one)) for name, one in kind.fields])
         case kinds.Structure():
             return _structure(kind, inner, budget, names.little_endian)
-        case kinds.Stack():
+        case kinds.StackType():
             return lambda value: stack_text(kind, value, names)
-        case kinds.Symbol():
+        case kinds.SymbolType():
             return lambda value: symbol_text(kind, value, names)
-        case kinds.Shown():
+        case kinds.ShownType():
             return lambda value: named_text(value, names)
         case kinds.Aggregate():
             return _aggregate(kind, div, plus)
@@ -161,7 +161,7 @@ def hexed(data: bytes) -> bytes:
     return b"".join([_HARMLESS[byte] for byte in data])
 
 
-def symbol_text(kind: kinds.Symbol, value: SymbolValue, names: ValueNames) -> bytes:
+def symbol_text(kind: kinds.SymbolType, value: SymbolValue, names: ValueNames) -> bytes:
     """The name of what is at an address; the address if there is none."""
     if kind.space == "kernel":
         found = names.kernel_symbols(value.address)
@@ -174,7 +174,7 @@ def _address(address: int) -> bytes:
     return b"%#x" % address if address else b"0"  # as C++ prints a void *
 
 
-def stack_text(kind: kinds.Stack, stack: StackValue, names: ValueNames) -> bytes:
+def stack_text(kind: kinds.StackType, stack: StackValue, names: ValueNames) -> bytes:
     """A stack as it is shown: a newline, then a line for each frame."""
     if kind.mode == "build_id":
         return b"\n" + b"".join(
@@ -197,7 +197,9 @@ def stack_text(kind: kinds.Stack, stack: StackValue, names: ValueNames) -> bytes
     return b"".join(lines)
 
 
-def _frame_names(kind: kinds.Stack, address: int, process: int, names: ValueNames) -> list[bytes]:
+def _frame_names(
+    kind: kinds.StackType, address: int, process: int, names: ValueNames
+) -> list[bytes]:
     perf, kernel = kind.mode == "perf", kind.space == "kernel"
     found = names.kernel_symbols(address) if kernel else names.user_symbols(address, process)
     if not found:

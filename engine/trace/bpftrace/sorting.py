@@ -80,11 +80,11 @@ def sort_key(kind: kinds.Type) -> SortKey | None:
             return _sequence_key([sort_key(one) for _, one in kind.fields])
         case kinds.Array():
             return _sequence_key([sort_key(kind.element)] * kind.count)
-        case kinds.Stack():
+        case kinds.StackType():
             return lambda stack: (stack.frames, stack.process, stack.probe, stack.build_ids)
-        case kinds.Symbol():
+        case kinds.SymbolType():
             return lambda symbol: (symbol.address, symbol.process, symbol.probe)
-        case kinds.Shown():
+        case kinds.ShownType():
             return _shown_key
         case _:
             return None

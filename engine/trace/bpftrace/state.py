@@ -4,7 +4,7 @@ from engine.trace.bpftrace.checked import CheckedScript
 from engine.trace.bpftrace.maps import ScriptMap
 from engine.trace.bpftrace.output import Fault, ScriptOutput, ScriptPlace
 from engine.trace.bpftrace.text import ScriptText
-from engine.trace.bpftrace.tree import Node
+from engine.trace.bpftrace.tree import ScriptNode
 from engine.trace.bpftrace.value_names import ValueNames
 
 
@@ -36,9 +36,9 @@ class ScriptState:
         self.output = output
         self.names = names
         self.text = text
-        self._told: set[tuple[Node, str]] = set()
+        self._told: set[tuple[ScriptNode, str]] = set()
 
-    def fault(self, fault: Fault, node: Node) -> None:
+    def fault(self, fault: Fault, node: ScriptNode) -> None:
         """Tell that something went wrong at a place, once for each place."""
         if (node, fault.text) not in self._told:
             self._told.add((node, fault.text))

@@ -37,9 +37,11 @@ class StatementCode:
         self._expressions = expressions
         self._lines = expressions.lines
         self._script = expressions.script
-        self.aggregate: Callable[[tree.MapName | tree.MapEntry, tree.Call], None] = _not_set
+        self.aggregate: Callable[[tree.MapName | tree.MapAccess, tree.CallExpression], None] = (
+            _not_set
+        )
 
-    def begin(self, body: tree.Block, types: dict[str, Type]) -> None:
+    def begin(self, body: tree.BlockExpression, types: dict[str, Type]) -> None:
         """Give variables a value that are not assigned where everything passes.
 
         Args:
@@ -52,7 +54,8 @@ class StatementCode:
             if target is None:
                 break
             if not any(
-                isinstance(each, tree.Block | tree.Conditional) for each in descendants(statement)
+                isinstance(each, tree.BlockExpression | tree.Conditional)
+                for each in descendants(statement)
             ):
                 sure.add(self._script.variables.get(target, target.name))
         for name, kind in types.items():
@@ -65,7 +68,7 @@ class StatementCode:
             return repr(default)
         return self._lines.constant(default, ("default", kind))
 
-    def block(self, body: tree.Block) -> str | None:
+    def block(self, body: tree.BlockExpression) -> str | None:
         """Add the statements of a block; the code of its value, None if it has none."""
         for statement in body.statements:
             self.statement(statement)
@@ -107,13 +110,13 @@ class StatementCode:
     def _assignment(self, node: tree.Assignment) -> None:
         target, value = node.target, node.value
         kind = self._script.types.get(value, VOID)
-        if isinstance(value, tree.Call) and isinstance(kind, Aggregate):
-            assert not isinstance(target, tree.Scratch)
+        if isinstance(value, tree.CallExpression) and isinstance(kind, Aggregate):
+            assert not isinstance(target, tree.ScratchName)
             self.aggregate(target, value)
             return
         if node.operator != "=":
             self._compound(node)
-        elif isinstance(target, tree.Scratch):
+        elif isinstance(target, tree.ScratchName):
             code = self._expressions.value(value)
             self._lines.add(f"{self._expressions.variable(target)} = {code}")
         else:
@@ -126,7 +129,7 @@ class StatementCode:
         """Add the lines of `+=` and the like."""
         target = node.target
         kind = self._expressions.target_type(target)
-        if isinstance(target, tree.Scratch):
+        if isinstance(target, tree.ScratchName):
             old = self._expressions.variable(target)
             new = self._changed(node, old, kind, self._expressions.value(node.value))
             self._lines.add(f"{old} = {new}")
@@ -159,7 +162,7 @@ class StatementCode:
         with self._lines.block(f"for _ in range({rounds}):"):
             self._body(node.body)
 
-    def _body(self, body: tree.Block) -> None:
+    def _body(self, body: tree.BlockExpression) -> None:
         code = self.block(body)
         if code is not None:
             self._lines.add(code)
@@ -199,14 +202,14 @@ class StatementCode:
             self._body(node.body)
 
 
-def _assigned(node: tree.Statement) -> tree.Scratch | None:
+def _assigned(node: tree.Statement) -> tree.ScratchName | None:
     """The variable that a statement gives a value, if that is all it does."""
     if isinstance(node, tree.Declaration):
         return node.variable
-    if isinstance(node, tree.Assignment) and isinstance(node.target, tree.Scratch):
+    if isinstance(node, tree.Assignment) and isinstance(node.target, tree.ScratchName):
         return node.target
     return None
 
 
-def _not_set(target: tree.MapName | tree.MapEntry, call: tree.Call) -> None:
+def _not_set(target: tree.MapName | tree.MapAccess, call: tree.CallExpression) -> None:
     raise AssertionError(target, call)

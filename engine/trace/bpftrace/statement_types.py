@@ -7,8 +7,8 @@ from engine.trace.bpftrace.expression_types import ExpressionTypes
 from engine.trace.bpftrace.findings import Findings, MapFacts
 from engine.trace.bpftrace.tree import (
     Assignment,
-    Block,
-    Call,
+    BlockExpression,
+    CallExpression,
     Conditional,
     Declaration,
     Discard,
@@ -17,11 +17,11 @@ from engine.trace.bpftrace.tree import (
     For,
     Increment,
     Jump,
-    MapEntry,
+    MapAccess,
     MapName,
-    Node,
     Range,
-    Scratch,
+    ScratchName,
+    ScriptNode,
     Statement,
     Unroll,
     While,
@@ -76,7 +76,7 @@ class StatementTypes:
         self.expressions = ExpressionTypes(findings, self.block)
         self._loops = 0
 
-    def block(self, block: Block) -> Type | None:
+    def block(self, block: BlockExpression) -> Type | None:
         """The type of the value of a block."""
         ended = False
         for statement in block.statements:
@@ -102,7 +102,7 @@ class StatementTypes:
             kind is None
             or isinstance(kind, Void)
             or isinstance(expression, Increment)
-            or (isinstance(expression, Call) and expression.name in _SILENT)
+            or (isinstance(expression, CallExpression) and expression.name in _SILENT)
         )
         if self._findings.is_final and not silent:
             self._findings.warning("Return value discarded.", statement)
@@ -136,13 +136,13 @@ class StatementTypes:
 
     def _assignment(self, node: Statement) -> None:
         assigned = cast("Assignment", node)
-        if isinstance(assigned.target, Scratch):
+        if isinstance(assigned.target, ScratchName):
             self._assign_variable(assigned.target, assigned.operator, assigned.value, assigned)
         else:
             self._assign_map(assigned, assigned.target)
 
     def _assign_variable(
-        self, target: Scratch, operator: str, value: Expression, at: Node
+        self, target: ScratchName, operator: str, value: Expression, at: ScriptNode
     ) -> None:
         findings = self._findings
         kind = self.expressions.of(value)
@@ -177,7 +177,7 @@ class StatementTypes:
             )
 
     def _operation(
-        self, operator: str, now: Type | None, kind: Type, value: Expression, at: Node
+        self, operator: str, now: Type | None, kind: Type, value: Expression, at: ScriptNode
     ) -> Type | None:
         """The type of `now operator value`, as `+=` and the like put it into a variable."""
         if now is None:
@@ -196,7 +196,7 @@ class StatementTypes:
 
     # -- maps ----------------------------------------------------------------------------------
 
-    def _assign_map(self, assigned: Assignment, target: MapName | MapEntry) -> None:
+    def _assign_map(self, assigned: Assignment, target: MapName | MapAccess) -> None:
         findings = self._findings
         name = target if isinstance(target, MapName) else target.map
         if name.name in findings.options:
@@ -248,7 +248,7 @@ class StatementTypes:
             self._findings.error(f"Value '{name}' cannot be assigned to a map.", assigned)
             return
         hint = ""
-        if isinstance(assigned.value, MapName | MapEntry) and is_castable(kind):
+        if isinstance(assigned.value, MapName | MapAccess) and is_castable(kind):
             source = assigned.value
             other = source.name if isinstance(source, MapName) else source.map.name
             hint = (
@@ -263,10 +263,10 @@ class StatementTypes:
             hint,
         )
 
-    def _gather(self, facts: MapFacts | None, call: Call, at: Assignment) -> None:
+    def _gather(self, facts: MapFacts | None, call: CallExpression, at: Assignment) -> None:
         findings = self._findings
         for node in _values(at.value):
-            for statement in node.statements if isinstance(node, Block) else ():
+            for statement in node.statements if isinstance(node, BlockExpression) else ():
                 _HANDLERS[type(statement)](self, statement)
         kind = self.expressions.aggregate(call)
         if facts is None or not isinstance(kind, Aggregate):
@@ -319,7 +319,7 @@ class StatementTypes:
         self.expressions.condition(loop.condition, loop)
         self._body(loop.body)
 
-    def _body(self, body: Block) -> None:
+    def _body(self, body: BlockExpression) -> None:
         self._loops += 1
         self.block(body)
         self._loops -= 1
@@ -390,15 +390,15 @@ class StatementTypes:
             self.expressions.conversions.convert(jump.value, INT64)
 
 
-def ends(statement: Node) -> bool:
+def ends(statement: ScriptNode) -> bool:
     """True if nothing behind a statement in its block is ever reached."""
     if isinstance(statement, Jump):
         return True
     if isinstance(statement, ExpressionStatement):
         expression = statement.expression
-        if isinstance(expression, Call):
+        if isinstance(expression, CallExpression):
             return expression.name == "exit"
-        if isinstance(expression, Block):
+        if isinstance(expression, BlockExpression):
             return any(map(ends, expression.statements))
         if isinstance(expression, Conditional) and not expression.comptime:
             return (
@@ -410,28 +410,28 @@ def ends(statement: Node) -> bool:
 
 
 def _block_ends(expression: Expression) -> bool:
-    if isinstance(expression, Block):
+    if isinstance(expression, BlockExpression):
         return any(map(ends, expression.statements))
-    return isinstance(expression, Call) and expression.name == "exit"
+    return isinstance(expression, CallExpression) and expression.name == "exit"
 
 
-def aggregate_call(value: Expression) -> Call | None:
+def aggregate_call(value: Expression) -> CallExpression | None:
     """The function that a map gathers by; it may stand in a macro's block."""
-    while isinstance(value, Block) and value.value is not None:
+    while isinstance(value, BlockExpression) and value.value is not None:
         value = value.value
-    return value if isinstance(value, Call) and value.name in AGGREGATES else None
+    return value if isinstance(value, CallExpression) and value.name in AGGREGATES else None
 
 
-def _values(value: Expression) -> list[Node]:
+def _values(value: Expression) -> list[ScriptNode]:
     """A value and those in its blocks that are its value."""
-    found: list[Node] = [value]
-    while isinstance(value, Block) and value.value is not None:
+    found: list[ScriptNode] = [value]
+    while isinstance(value, BlockExpression) and value.value is not None:
         value = value.value
         found.append(value)
     return found
 
 
-_HANDLERS: Final[Mapping[type[Node], Callable[[StatementTypes, Statement], None]]] = {
+_HANDLERS: Final[Mapping[type[ScriptNode], Callable[[StatementTypes, Statement], None]]] = {
     ExpressionStatement: StatementTypes._statement_of,
     Discard: StatementTypes._discard,
     Declaration: StatementTypes._declaration,

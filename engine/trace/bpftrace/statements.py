@@ -8,29 +8,29 @@ from engine.trace.bpftrace.text import Span
 from engine.trace.bpftrace.tokens import MAP, NAME, OPERATOR, STRING, VARIABLE, TokenStream
 from engine.trace.bpftrace.tree import (
     Assignment,
-    Block,
+    BlockExpression,
     Conditional,
     Declaration,
     Discard,
     Expression,
     ExpressionStatement,
-    Field,
+    FieldAccess,
     For,
     Jump,
-    MapEntry,
+    MapAccess,
     MapName,
     Range,
-    Scratch,
+    ScratchName,
     Statement,
     StringLiteral,
-    TypeName,
     TypeOf,
     Unroll,
     While,
+    WrittenType,
 )
 
 _COMPOUND: Final = frozenset(("+=", "-=", "*=", "/=", "%=", "&=", "|=", "^=", "<<=", ">>="))
-_BLOCKS: Final = (Conditional, Block)
+_BLOCKS: Final = (Conditional, BlockExpression)
 
 
 class StatementReader:
@@ -58,7 +58,7 @@ class StatementReader:
         self.expressions = ExpressionReader(words, self.block, expanded, depth)
         self.imports: list[StringLiteral] = []
 
-    def body(self) -> Block:
+    def body(self) -> BlockExpression:
         """A block without a value: that of a probe or a loop.
 
         Raises:
@@ -66,7 +66,7 @@ class StatementReader:
         """
         return _valueless(self.block())
 
-    def block(self) -> Block:
+    def block(self) -> BlockExpression:
         """A block; its value is the last expression, if no semicolon follows that.
 
         Raises:
@@ -91,7 +91,7 @@ class StatementReader:
         words.next()
         self.expressions.leave()
         self.expressions.height = height + 1
-        return Block(words.span(start), tuple(statements), value)
+        return BlockExpression(words.span(start), tuple(statements), value)
 
     def _statement(self) -> Statement | Expression | None:
         """A statement; an expression if it is the value of the block; None for an import."""
@@ -134,7 +134,7 @@ class StatementReader:
         words = self._words
         expressions = self.expressions
         target = expressions.primary()
-        assert isinstance(target, Scratch | MapName | MapEntry), "a sign begins no other"
+        assert isinstance(target, ScratchName | MapName | MapAccess), "a sign begins no other"
         word = words.word
         if words.kind == OPERATOR and (word == "=" or word in _COMPOUND):
             height = expressions.height
@@ -153,7 +153,7 @@ class StatementReader:
         words = self._words
         words.next()
         self.expressions.expression()
-        if isinstance(target, Field):
+        if isinstance(target, FieldAccess):
             raise words.failure(
                 "Tuples and records are immutable once created. Consider creating a new value"
                 " and assigning it instead.",
@@ -176,7 +176,7 @@ class StatementReader:
         self._end()
         return Discard(span, value)
 
-    def _variable(self, wanted: str) -> Scratch:
+    def _variable(self, wanted: str) -> ScratchName:
         words = self._words
         if words.kind != VARIABLE:
             if words.begins("$"):
@@ -184,13 +184,13 @@ class StatementReader:
             raise words.failure(wanted)
         start, name = words.start, words.word[1:]
         words.next()
-        return Scratch(words.span(start), name)
+        return ScratchName(words.span(start), name)
 
     def _let(self, start: int) -> Statement:
         words = self._words
         words.next()
         variable = self._variable("expected variable after 'let'")
-        kind: TypeName | TypeOf | None = None
+        kind: WrittenType | TypeOf | None = None
         if words.taken(":"):
             kind = self.expressions.types.annotation()
         span = words.span(start)
@@ -278,13 +278,13 @@ _STATEMENTS: Final[dict[str, Callable[[StatementReader, int], Statement | None]]
 }
 
 
-def _valueless(block: Block) -> Block:
+def _valueless(block: BlockExpression) -> BlockExpression:
     """A block, its value made its last statement, in those that are its value, too."""
     value = block.value
     statements = tuple(_valueless_statement(one) for one in block.statements)
     if value is not None:
         statements += (ExpressionStatement(_place(value), _valueless_expression(value)),)
-    return Block(block.span, statements)
+    return BlockExpression(block.span, statements)
 
 
 def _place(value: Expression) -> Span:
@@ -300,7 +300,7 @@ def _valueless_statement(statement: Statement) -> Statement:
 
 
 def _valueless_expression(value: Expression) -> Expression:
-    if isinstance(value, Block):
+    if isinstance(value, BlockExpression):
         return _valueless(value)
     if isinstance(value, Conditional) and value.is_statement:
         otherwise = value.otherwise

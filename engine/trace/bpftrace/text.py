@@ -119,7 +119,7 @@ class ScriptText(Struct, frozen=True):
         return lines[number - 1] if number <= len(lines) else ""
 
 
-class Remark(Struct, frozen=True):
+class ScriptRemark(Struct, frozen=True):
     """Something to be said about a place of a script.
 
     Attributes:
@@ -155,19 +155,19 @@ class Remark(Struct, frozen=True):
             yield f"HINT: {self.hint}"
 
 
-class ScriptError(SourceError):
+class WrongScriptError(SourceError):
     """A script is wrong.
 
     Attributes:
         remarks: what is wrong, in the order of the text.
     """
 
-    def __init__(self, *remarks: Remark) -> None:
+    def __init__(self, *remarks: ScriptRemark) -> None:
         super().__init__("\n".join("\n".join(remark.lines()) for remark in remarks))
         self.remarks = remarks
 
 
-class Remarks(Struct):
+class ScriptRemarks(Struct):
     """Errors and warnings about a script so far.
 
     Attributes:
@@ -176,15 +176,15 @@ class Remarks(Struct):
     """
 
     script: ScriptText
-    found: list[Remark] = field(default_factory=list)
+    found: list[ScriptRemark] = field(default_factory=list)
 
     def error(self, text: str, span: Span, hint: str = "") -> None:
         """Note an error; checking goes on."""
-        self.found.append(Remark("ERROR", text, span, self.script, hint))
+        self.found.append(ScriptRemark("ERROR", text, span, self.script, hint))
 
     def warning(self, text: str, span: Span, hint: str = "") -> None:
         """Note something odd that does not keep the script from running."""
-        self.found.append(Remark("WARNING", text, span, self.script, hint))
+        self.found.append(ScriptRemark("WARNING", text, span, self.script, hint))
 
     def raise_errors(self) -> None:
         """End the work on a script that is wrong.
@@ -194,4 +194,4 @@ class Remarks(Struct):
         """
         errors = [remark for remark in self.found if remark.severity == "ERROR"]
         if errors:
-            raise ScriptError(*errors)
+            raise WrongScriptError(*errors)

@@ -8,7 +8,7 @@ slash behind it begins a predicate. So words are cut as the parser asks for them
 import re
 from typing import Final, NoReturn
 
-from engine.trace.bpftrace.text import Remark, ScriptError, ScriptText, Span
+from engine.trace.bpftrace.text import ScriptRemark, ScriptText, Span, WrongScriptError
 
 NAME: Final = 1
 VARIABLE: Final = 2
@@ -161,7 +161,7 @@ class TokenStream:
         self.next()
         return word
 
-    def failure(self, text: str, span: Span | None = None, hint: str = "") -> ScriptError:
+    def failure(self, text: str, span: Span | None = None, hint: str = "") -> WrongScriptError:
         """The error that refuses the script.
 
         Args:
@@ -173,7 +173,7 @@ class TokenStream:
             near = _NEAR.match(self.source, self.start, self.limit)
             end = self.start if near is None else near.end()
             span = self._within or Span(self.start, end)
-        return ScriptError(Remark("ERROR", f"syntax: {text}", span, self.script, hint))
+        return WrongScriptError(ScriptRemark("ERROR", f"syntax: {text}", span, self.script, hint))
 
     def number(self) -> int:
         """Take a number, its suffix and its unit worked in (src/util/int_parser.cpp).

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from engine.trace.bpftrace.text import Span
 
 
-class Node(Struct, frozen=True, eq=False):
+class ScriptNode(Struct, frozen=True, eq=False):
     """A part of a script.
 
     Attributes:
@@ -23,7 +23,7 @@ class Node(Struct, frozen=True, eq=False):
     span: Span
 
 
-class TypeName(Node, frozen=True, eq=False):
+class WrittenType(ScriptNode, frozen=True, eq=False):
     """A type as it is written: `struct foo *[4]`, `uint8`, `string[64]`.
 
     Attributes:
@@ -38,49 +38,49 @@ class TypeName(Node, frozen=True, eq=False):
 # -- expressions ------------------------------------------------------------------------------
 
 
-class IntegerLiteral(Node, frozen=True, eq=False):
+class IntegerLiteral(ScriptNode, frozen=True, eq=False):
     """A number, never negative; units (`1s`) and suffixes are worked in already."""
 
     value: int
 
 
-class BooleanLiteral(Node, frozen=True, eq=False):
+class BooleanLiteral(ScriptNode, frozen=True, eq=False):
     """`true` or `false`."""
 
     value: bool
 
 
-class StringLiteral(Node, frozen=True, eq=False):
+class StringLiteral(ScriptNode, frozen=True, eq=False):
     """A string, its escapes worked in."""
 
     value: bytes
 
 
-class Parameter(Node, frozen=True, eq=False):
+class PositionalParameter(ScriptNode, frozen=True, eq=False):
     """A positional parameter: `$1`; number 0 is `$#`, their count."""
 
     number: int
 
 
-class Name(Node, frozen=True, eq=False):
+class Name(ScriptNode, frozen=True, eq=False):
     """A name: a builtin (`pid`), a macro without arguments, an enumerator, a macro's argument."""
 
     name: str
 
 
-class Scratch(Node, frozen=True, eq=False):
+class ScratchName(ScriptNode, frozen=True, eq=False):
     """A scratch variable, `$x`; its name is without the dollar sign."""
 
     name: str
 
 
-class MapName(Node, frozen=True, eq=False):
+class MapName(ScriptNode, frozen=True, eq=False):
     """A map, `@x`; its name is without the sign, "" for `@`. As a value: its one entry."""
 
     name: str
 
 
-class MapEntry(Node, frozen=True, eq=False):
+class MapAccess(ScriptNode, frozen=True, eq=False):
     """An entry of a map: `@x[1, "a"]`.
 
     Attributes:
@@ -92,20 +92,20 @@ class MapEntry(Node, frozen=True, eq=False):
     key: "Expression"
 
 
-class AddressOf(Node, frozen=True, eq=False):
+class AddressOf(ScriptNode, frozen=True, eq=False):
     """The address of a variable or a map: `&$x`, `&@x`."""
 
-    of: "Scratch | MapName"
+    of: "ScratchName | MapName"
 
 
-class Unary(Node, frozen=True, eq=False):
+class Unary(ScriptNode, frozen=True, eq=False):
     """`!`, `-`, `~` or `*` before an expression."""
 
     operator: Literal["!", "-", "~", "*"]
     operand: "Expression"
 
 
-class Increment(Node, frozen=True, eq=False):
+class Increment(ScriptNode, frozen=True, eq=False):
     """`++` or `--` of a variable or a map.
 
     Attributes:
@@ -115,11 +115,11 @@ class Increment(Node, frozen=True, eq=False):
     """
 
     operator: Literal["++", "--"]
-    target: "Scratch | MapName | MapEntry"
+    target: "ScratchName | MapName | MapAccess"
     before: bool
 
 
-class Binary(Node, frozen=True, eq=False):
+class Binary(ScriptNode, frozen=True, eq=False):
     """Two expressions with an operator between them, `&&` and comparisons included."""
 
     operator: str
@@ -127,7 +127,7 @@ class Binary(Node, frozen=True, eq=False):
     right: "Expression"
 
 
-class Conditional(Node, frozen=True, eq=False):
+class Conditional(ScriptNode, frozen=True, eq=False):
     """`a ? b : c`, or `if` with blocks that have values.
 
     Attributes:
@@ -145,78 +145,78 @@ class Conditional(Node, frozen=True, eq=False):
     comptime: bool = False
 
 
-class Field(Node, frozen=True, eq=False):
+class FieldAccess(ScriptNode, frozen=True, eq=False):
     """A field of a structure, a record, a tuple or a pointer to one: `a.b`, `a->b`, `t.0`."""
 
     of: "Expression"
     name: str
 
 
-class Index(Node, frozen=True, eq=False):
+class Index(ScriptNode, frozen=True, eq=False):
     """An element of an array, a string, a tuple or behind a pointer: `a[1]`."""
 
     of: "Expression"
     index: "Expression"
 
 
-class Cast(Node, frozen=True, eq=False):
+class Cast(ScriptNode, frozen=True, eq=False):
     """A cast. The type may be given by an expression: `(typeof($x))y`."""
 
-    type: "TypeName | TypeOf"
+    type: "WrittenType | TypeOf"
     operand: "Expression"
 
 
-class TupleLiteral(Node, frozen=True, eq=False):
+class TupleLiteral(ScriptNode, frozen=True, eq=False):
     """`(1, "a")`, `(1,)`, `()`."""
 
     elements: tuple["Expression", ...]
 
 
-class RecordLiteral(Node, frozen=True, eq=False):
+class RecordLiteral(ScriptNode, frozen=True, eq=False):
     """`(color="green", size=2)`."""
 
     fields: tuple[tuple[str, "Expression"], ...]
 
 
-class Call(Node, frozen=True, eq=False):
+class CallExpression(ScriptNode, frozen=True, eq=False):
     """A call of a function or a macro (`name!(...)` too); arguments may be types."""
 
     name: str
-    arguments: tuple["Expression | TypeName", ...]
+    arguments: tuple["Expression | WrittenType", ...]
 
 
-class TypeOf(Node, frozen=True, eq=False):
+class TypeOf(ScriptNode, frozen=True, eq=False):
     """`typeof(...)` of an expression or a type; an expression in there never runs."""
 
-    of: "Expression | TypeName"
+    of: "Expression | WrittenType"
 
 
-class SizeOf(Node, frozen=True, eq=False):
+class SizeOf(ScriptNode, frozen=True, eq=False):
     """`sizeof(...)` of an expression or a type; an expression in there never runs."""
 
-    of: "Expression | TypeName"
+    of: "Expression | WrittenType"
 
 
-class OffsetOf(Node, frozen=True, eq=False):
+class OffsetOf(ScriptNode, frozen=True, eq=False):
     """`offsetof(TYPE, a.b)`."""
 
-    of: "Expression | TypeName"
+    of: "Expression | WrittenType"
     path: tuple[str, ...]
 
 
-class TypeInfo(Node, frozen=True, eq=False):
+class TypeInfoOf(ScriptNode, frozen=True, eq=False):
     """`typeinfo(...)`: a record of names that describe a type."""
 
-    of: "Expression | TypeName"
+    of: "Expression | WrittenType"
 
 
-class Comptime(Node, frozen=True, eq=False):
+class Comptime(ScriptNode, frozen=True, eq=False):
     """`comptime EXPRESSION`: known before the script runs."""
 
     operand: "Expression"
 
 
-class Block(Node, frozen=True, eq=False):
+class BlockExpression(ScriptNode, frozen=True, eq=False):
     """Statements between braces; the value of the last one, if it is an expression without `;`."""
 
     statements: tuple["Statement", ...]
@@ -227,54 +227,54 @@ Expression = (
     IntegerLiteral
     | BooleanLiteral
     | StringLiteral
-    | Parameter
+    | PositionalParameter
     | Name
-    | Scratch
+    | ScratchName
     | MapName
-    | MapEntry
+    | MapAccess
     | AddressOf
     | Unary
     | Increment
     | Binary
     | Conditional
-    | Field
+    | FieldAccess
     | Index
     | Cast
     | TupleLiteral
     | RecordLiteral
-    | Call
+    | CallExpression
     | TypeOf
     | SizeOf
     | OffsetOf
-    | TypeInfo
+    | TypeInfoOf
     | Comptime
-    | Block
+    | BlockExpression
 )
 
 # -- statements -------------------------------------------------------------------------------
 
 
-class ExpressionStatement(Node, frozen=True, eq=False):
+class ExpressionStatement(ScriptNode, frozen=True, eq=False):
     """An expression whose value is dropped: a call, an increment, an `if`, a block."""
 
     expression: Expression
 
 
-class Discard(Node, frozen=True, eq=False):
+class Discard(ScriptNode, frozen=True, eq=False):
     """`_ = EXPRESSION`: its value is dropped, and nobody is warned."""
 
     expression: Expression
 
 
-class Declaration(Node, frozen=True, eq=False):
+class Declaration(ScriptNode, frozen=True, eq=False):
     """`let $x`, `let $x: TYPE`, `let $x = EXPRESSION`."""
 
-    variable: Scratch
-    type: "TypeName | TypeOf | None"
+    variable: ScratchName
+    type: "WrittenType | TypeOf | None"
     value: Expression | None
 
 
-class Assignment(Node, frozen=True, eq=False):
+class Assignment(ScriptNode, frozen=True, eq=False):
     """`$x = ...`, `@x[k] += ...`.
 
     Attributes:
@@ -283,41 +283,41 @@ class Assignment(Node, frozen=True, eq=False):
         value: what it gets; a call of `count()` and the like changes an aggregate.
     """
 
-    target: Scratch | MapName | MapEntry
+    target: ScratchName | MapName | MapAccess
     operator: str
     value: Expression
 
 
-class Unroll(Node, frozen=True, eq=False):
+class Unroll(ScriptNode, frozen=True, eq=False):
     """`unroll(N) { ... }`."""
 
     count: Expression
-    body: Block
+    body: BlockExpression
 
 
-class While(Node, frozen=True, eq=False):
+class While(ScriptNode, frozen=True, eq=False):
     """`while (CONDITION) { ... }`."""
 
     condition: Expression
-    body: Block
+    body: BlockExpression
 
 
-class Range(Node, frozen=True, eq=False):
+class Range(ScriptNode, frozen=True, eq=False):
     """`START..END`, the end excluded."""
 
     start: Expression
     end: Expression
 
 
-class For(Node, frozen=True, eq=False):
+class For(ScriptNode, frozen=True, eq=False):
     """`for ($x : @map)`, `for ($i : 0..10)`."""
 
-    variable: Scratch
+    variable: ScratchName
     over: MapName | Range
-    body: Block
+    body: BlockExpression
 
 
-class Jump(Node, frozen=True, eq=False):
+class Jump(ScriptNode, frozen=True, eq=False):
     """`return`, `break`, `continue`."""
 
     kind: Literal["return", "break", "continue"]
@@ -329,7 +329,7 @@ Statement = ExpressionStatement | Discard | Declaration | Assignment | Unroll | 
 # -- what stands at the top -------------------------------------------------------------------
 
 
-class AttachPoint(Node, frozen=True, eq=False):
+class AttachPoint(ScriptNode, frozen=True, eq=False):
     """A place of a probe: `uprobe:/bin/bash:readline`.
 
     Attributes:
@@ -381,7 +381,7 @@ class AttachPoint(Node, frozen=True, eq=False):
         return replace(self, text=text, target=target, function=function, namespace=namespace)
 
 
-class Probe(Node, frozen=True, eq=False):
+class Probe(ScriptNode, frozen=True, eq=False):
     """An action and where it runs.
 
     Attributes:
@@ -392,10 +392,10 @@ class Probe(Node, frozen=True, eq=False):
 
     points: tuple[AttachPoint, ...]
     predicate: Expression | None
-    body: Block
+    body: BlockExpression
 
 
-class Macro(Node, frozen=True, eq=False):
+class Macro(ScriptNode, frozen=True, eq=False):
     """A macro.
 
     Attributes:
@@ -405,11 +405,11 @@ class Macro(Node, frozen=True, eq=False):
     """
 
     name: str
-    parameters: tuple[Scratch | MapName | Name, ...]
-    body: Block
+    parameters: tuple[ScratchName | MapName | Name, ...]
+    body: BlockExpression
 
 
-class MapDeclaration(Node, frozen=True, eq=False):
+class MapDeclaration(ScriptNode, frozen=True, eq=False):
     """`let @x = lruhash(100);`."""
 
     map: MapName
@@ -417,14 +417,14 @@ class MapDeclaration(Node, frozen=True, eq=False):
     entries: int
 
 
-class Setting(Node, frozen=True, eq=False):
+class ConfigSetting(ScriptNode, frozen=True, eq=False):
     """A line of the config block: `max_map_keys = 10`."""
 
     name: str
     value: int | str | bool
 
 
-class CDefinition(Node, frozen=True, eq=False):
+class CDefinition(ScriptNode, frozen=True, eq=False):
     """A definition in C before the probes: `struct x { ... };`, `enum`, `#define`, `#include`.
 
     Attributes:
@@ -434,11 +434,11 @@ class CDefinition(Node, frozen=True, eq=False):
     text: str
 
 
-class Script(Node, frozen=True, eq=False):
+class Script(ScriptNode, frozen=True, eq=False):
     """A whole script."""
 
     definitions: tuple[CDefinition, ...] = ()
-    settings: tuple[Setting, ...] = ()
+    settings: tuple[ConfigSetting, ...] = ()
     imports: tuple[StringLiteral, ...] = ()
     maps: tuple[MapDeclaration, ...] = ()
     macros: tuple[Macro, ...] = ()

@@ -8,18 +8,18 @@ from msgspec import Struct
 from engine.image.datatypes import DataType, TypeKind
 from engine.trace.bpftrace.c_definitions import CDefinitions
 from engine.trace.bpftrace.c_types import Space, enumeration, value_type
-from engine.trace.bpftrace.tree import TypeName
+from engine.trace.bpftrace.tree import WrittenType
 from engine.trace.bpftrace.types import (
     BOOL,
     VOID,
     Aggregate,
     Array,
-    Buffer,
+    BufferType,
     Enumeration,
     Integer,
     Pointer,
-    Shown,
-    Text,
+    ShownType,
+    TextType,
     Type,
 )
 
@@ -39,13 +39,13 @@ _OWN: Final[Mapping[str, Type]] = {
     "umax_t": Aggregate("max", signed=False),
     "uavg_t": Aggregate("avg", signed=False),
     "ustats_t": Aggregate("stats", signed=False),
-    "timestamp": Shown("timestamp"),
-    "macaddr_t": Shown("mac"),
-    "cgroup_path_t": Shown("cgroup_path"),
-    "username_t": Shown("username"),
-    "inet": Shown("inet"),
-    "string": Text(0),
-    "buffer": Buffer(0),
+    "timestamp": ShownType("timestamp"),
+    "macaddr_t": ShownType("mac"),
+    "cgroup_path_t": ShownType("cgroup_path"),
+    "username_t": ShownType("username"),
+    "inet": ShownType("inet"),
+    "string": TextType(0),
+    "buffer": BufferType(0),
 }
 """bpftrace's types by name (its src/types.cpp, `ident_to_builtin_type`)."""
 
@@ -104,7 +104,7 @@ class TypeLookup:
     def __init__(self, sources: tuple[NamedTypes, ...], pointer_size: int) -> None:
         self._sources, self._pointer_size = sources, pointer_size
 
-    def written(self, name: TypeName, space: Space) -> Type | None:
+    def written(self, name: WrittenType, space: Space) -> Type | None:
         """The type that is written; None if its name is not known.
 
         Args:
@@ -117,11 +117,11 @@ class TypeLookup:
                 return None
             if suffix == "*":
                 found = Pointer(found, space)
-            elif suffix is not None and found == Text(0):
-                found = Text(suffix)
-            elif suffix is not None and found == Buffer(0):
-                found = Buffer(suffix)
-            elif not (suffix is not None and found == Shown("inet")):
+            elif suffix is not None and found == TextType(0):
+                found = TextType(suffix)
+            elif suffix is not None and found == BufferType(0):
+                found = BufferType(suffix)
+            elif not (suffix is not None and found == ShownType("inet")):
                 found = Array(found, suffix or 0)
         return found
 

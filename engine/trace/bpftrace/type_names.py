@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Final, Literal
 
 from engine.trace.bpftrace.tokens import NAME, NUMBER, TokenStream
-from engine.trace.bpftrace.tree import Expression, TypeName, TypeOf
+from engine.trace.bpftrace.tree import Expression, TypeOf, WrittenType
 
 TAGS: Final = frozenset(("struct", "union", "enum"))
 BUILTIN_TYPES: Final = frozenset(
@@ -46,7 +46,7 @@ class TypeNameReader:
         self._words, self._expression = words, expression
         self._fault = ""
 
-    def written(self) -> TypeName:
+    def written(self) -> WrittenType:
         """A type that must be there.
 
         Raises:
@@ -57,7 +57,7 @@ class TypeNameReader:
             raise self._words.failure(self._fault)
         return found
 
-    def attempt(self) -> TypeName | None:
+    def attempt(self) -> WrittenType | None:
         """A type if one can be read; else None, and the place is where reading it ended."""
         words = self._words
         start = words.start
@@ -91,7 +91,7 @@ class TypeNameReader:
                 if not words.taken("]"):
                     return None
             words.settle()
-        return TypeName(words.span(start), name, tuple(suffixes))
+        return WrittenType(words.span(start), name, tuple(suffixes))
 
     def _c_name(self, first: str) -> str:
         """A name that words of C make up, `const` left out."""
@@ -111,7 +111,7 @@ class TypeNameReader:
             parts.append(word)
         return " ".join(parts) or first
 
-    def annotation(self) -> TypeName | TypeOf:
+    def annotation(self) -> WrittenType | TypeOf:
         """A type or `typeof(...)`, as behind `let $x:`.
 
         Raises:
@@ -129,11 +129,11 @@ class TypeNameReader:
         words.expect(")")
         return TypeOf(words.span(start), of)
 
-    def operand(self) -> Expression | TypeName:
+    def operand(self) -> Expression | WrittenType:
         """The operand of `sizeof` and the like: a type or an expression."""
         return self.type_of() if self._words.word == "typeof" else self.of(";,=){}")
 
-    def of(self, ends: str) -> Expression | TypeName:
+    def of(self, ends: str) -> Expression | WrittenType:
         """A type if it reads as one up to one of some characters; else an expression.
 
         A name alone is an expression here, too: what it stands for is found out later.

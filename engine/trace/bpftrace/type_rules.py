@@ -16,16 +16,16 @@ from engine.trace.bpftrace.types import (
     Aggregate,
     Array,
     Boolean,
-    Buffer,
+    BufferType,
     Enumeration,
     Integer,
     Pointer,
     Record,
-    Shown,
-    Stack,
+    ShownType,
+    StackType,
     Structure,
-    Symbol,
-    Text,
+    SymbolType,
+    TextType,
     Tuple,
     Type,
     Void,
@@ -76,9 +76,9 @@ def type_name(kind: Type | None) -> str:
             return f"{'int' if kind.signed else 'uint'}{kind.bits}"
         case Enumeration():
             return f"enum {kind.name}"
-        case Text():
+        case TextType():
             return f"string[{kind.size}]" if kind.size else "string"
-        case Buffer():
+        case BufferType():
             return f"buffer[{kind.size + _BUFFER_HEAD}]"
         case Pointer():
             return f"{type_name(kind.target)} *"
@@ -91,14 +91,14 @@ def type_name(kind: Type | None) -> str:
         case Record():
             fields = [f".{name} = {type_name(each)}" for name, each in kind.fields]
             return "record { " + ", ".join(fields) + " }"
-        case Stack():
+        case StackType():
             return f"{kind.space[0]}stack_{kind.mode}_{kind.limit}"
         case Aggregate():
             unsigned = kind.kind in _SIGNED_NAMES and not kind.signed
             return f"{'u' if unsigned else ''}{kind.kind}_t"
-        case Shown():
+        case ShownType():
             return _SHOWN_NAMES[kind.kind]
-        case Symbol():
+        case SymbolType():
             return f"{kind.space[0]}sym_t"
         case Void():
             return "void"
@@ -111,9 +111,9 @@ def kind_name(kind: Type | None) -> str:
     match kind:
         case Integer() | Enumeration():
             return "int"
-        case Text():
+        case TextType():
             return "string"
-        case Buffer():
+        case BufferType():
             return "buffer"
         case Pointer():
             return "pointer"
@@ -125,13 +125,13 @@ def kind_name(kind: Type | None) -> str:
             return "tuple"
         case Record():
             return "record"
-        case Stack():
+        case StackType():
             return f"{kind.space[0]}stack"
         case Aggregate():
             return f"{kind.kind}_t"
-        case Shown() if kind.kind in ("strerror", "syscall_name"):
+        case ShownType() if kind.kind in ("strerror", "syscall_name"):
             return "string"
-        case Shown() if kind.kind == "inet":
+        case ShownType() if kind.kind == "inet":
             return "inet"
         case _:
             return type_name(kind)
@@ -144,9 +144,9 @@ def type_size(kind: Type) -> int:
             return kind.bits // 8
         case Enumeration():
             return kind.integer.bits // 8
-        case Text():
+        case TextType():
             return kind.size
-        case Buffer():
+        case BufferType():
             return kind.size + _BUFFER_HEAD
         case Pointer() | Aggregate():
             return 8
@@ -158,11 +158,11 @@ def type_size(kind: Type) -> int:
             return _laid_out(kind.elements)
         case Record():
             return _laid_out([each for _, each in kind.fields])
-        case Stack():
+        case StackType():
             return kind.limit * 8 + (8 if kind.space == "kernel" else 16)
-        case Shown():
+        case ShownType():
             return _SHOWN_SIZES[kind.kind]
-        case Symbol():
+        case SymbolType():
             return 8 if kind.space == "kernel" else 16
         case Boolean():
             return 1
@@ -181,9 +181,9 @@ def _laid_out(kinds: Sequence[Type]) -> int:
 
 def _alignment(kind: Type) -> int:
     match kind:
-        case Text() | Buffer() | Shown():
+        case TextType() | BufferType() | ShownType():
             return 1
-        case Symbol(space="user"):
+        case SymbolType(space="user"):
             return 1
         case Tuple():
             return max([1, *[_alignment(each) for each in kind.elements]])
@@ -327,7 +327,7 @@ def compatible(one: Type, other: Type) -> bool:
     match one, other:
         case ((Integer() | Enumeration()), (Integer() | Enumeration())):
             return True
-        case (Text(), Text()) | (Buffer(), Buffer()) | (Boolean(), Boolean()):
+        case (TextType(), TextType()) | (BufferType(), BufferType()) | (Boolean(), Boolean()):
             return True
         case Structure(), Structure():
             return one.name == other.name
@@ -398,8 +398,8 @@ def _promoted_part(now: Type, new: Type) -> Type | None:
     match now, new:
         case Aggregate(), Aggregate():
             return now if is_signed(now) or not is_signed(new) else new
-        case Text(), Text():
-            return Text(max(now.size, new.size))
+        case TextType(), TextType():
+            return TextType(max(now.size, new.size))
         case Pointer(), Pointer():
             target = _promoted_part(now.target, new.target)
             return None if target is None else Pointer(target, new.space)
@@ -426,7 +426,7 @@ def fits(kind: Type, into: Type) -> bool:
             return one.bits <= other.bits
         return not one.signed and one.bits < other.bits
     match kind, into:
-        case Text(), Text():
+        case TextType(), TextType():
             return kind.size <= into.size
         case Tuple(), Tuple():
             return all(map(fits, kind.elements, into.elements))

@@ -34,13 +34,13 @@ class Boolean(Struct, frozen=True):
     """A truth value."""
 
 
-class Text(Struct, frozen=True):
+class TextType(Struct, frozen=True):
     """A string of at most `size` bytes, the NUL included."""
 
     size: int
 
 
-class Buffer(Struct, frozen=True):
+class BufferType(Struct, frozen=True):
     """Bytes as they are, at most `size`: what `buf()` gives."""
 
     size: int
@@ -92,7 +92,7 @@ class Record(Struct, frozen=True):
     fields: tuple[tuple[str, "Type"], ...]
 
 
-class Stack(Struct, frozen=True):
+class StackType(Struct, frozen=True):
     """A call stack; how it is shown is part of its type."""
 
     space: Literal["user", "kernel"]
@@ -100,13 +100,13 @@ class Stack(Struct, frozen=True):
     limit: int = 127
 
 
-class Symbol(Struct, frozen=True):
+class SymbolType(Struct, frozen=True):
     """An address that is shown by name: what `usym()` and `ksym()` give."""
 
     space: Literal["user", "kernel"]
 
 
-class Shown(Struct, frozen=True):
+class ShownType(Struct, frozen=True):
     """A value that is shown in a way of its own: the result of a function of that name."""
 
     kind: Literal[
@@ -132,8 +132,8 @@ class Aggregate(Struct, frozen=True):
 Type = (
     Integer
     | Boolean
-    | Text
-    | Buffer
+    | TextType
+    | BufferType
     | Void
     | Structure
     | Pointer
@@ -141,9 +141,9 @@ Type = (
     | Enumeration
     | Tuple
     | Record
-    | Stack
-    | Symbol
-    | Shown
+    | StackType
+    | SymbolType
+    | ShownType
     | Aggregate
 )
 

@@ -141,7 +141,7 @@ def default_value(kind: kinds.Type) -> Any:
             return False
         case kinds.Integer() | kinds.Enumeration() | kinds.Pointer() | kinds.Aggregate():
             return 0
-        case kinds.Text() | kinds.Buffer():
+        case kinds.TextType() | kinds.BufferType():
             return b""
         case kinds.Array():
             return (default_value(kind.element),) * kind.count
@@ -151,11 +151,11 @@ def default_value(kind: kinds.Type) -> Any:
             return tuple([default_value(element) for element in kind.elements])
         case kinds.Record():
             return tuple([default_value(element) for _, element in kind.fields])
-        case kinds.Stack():
+        case kinds.StackType():
             return StackValue()
-        case kinds.Symbol():
+        case kinds.SymbolType():
             return SymbolValue(0)
-        case kinds.Shown():
+        case kinds.ShownType():
             return _NOTHING_SHOWN[kind.kind]
         case kinds.Void():
             return None

@@ -42,8 +42,8 @@ from engine.trace.bpftrace.json_lines import JsonOutput
 from engine.trace.bpftrace.output import ScriptOutput
 from engine.trace.bpftrace.printing import TextOutput
 from engine.trace.bpftrace.state import ScriptState
-from engine.trace.bpftrace.text import Remark, ScriptError, ScriptText
-from engine.trace.bpftrace.tree import AttachPoint, Call, Name, Node, Script
+from engine.trace.bpftrace.text import ScriptRemark, ScriptText, WrongScriptError
+from engine.trace.bpftrace.tree import AttachPoint, CallExpression, Name, Script, ScriptNode
 
 _COMMIT: Final = "trace_event_buffer_commit"
 _ENTERED: Final = "do_syscall_64"
@@ -92,12 +92,12 @@ class CheckedBoot:
         for probe in self.checked.probes:
             for part in filter(None, (probe.predicate, probe.body)):
                 for node in descendants(part):
-                    if isinstance(node, (Call, Name)) and node.name in _REFUSED:
+                    if isinstance(node, (CallExpression, Name)) and node.name in _REFUSED:
                         raise self.error(f"{node.name} is refused: {_REFUSED[node.name]}", node)
 
-    def error(self, text: str, node: Node, hint: str = "") -> ScriptError:
+    def error(self, text: str, node: ScriptNode, hint: str = "") -> WrongScriptError:
         """An error at a place of the script."""
-        return ScriptError(Remark("ERROR", text, node.span, self.text, hint))
+        return WrongScriptError(ScriptRemark("ERROR", text, node.span, self.text, hint))
 
     def words(self, given: str = "") -> str:
         """The words of the kernel's command line, with what enables the script's tracepoints.
@@ -221,7 +221,7 @@ class AttachedBootScript:
 
     # -- placing --------------------------------------------------------------------------
 
-    def _warn(self, remarks: Sequence[Remark]) -> None:
+    def _warn(self, remarks: Sequence[ScriptRemark]) -> None:
         for remark in remarks:
             lines = "".join(f"{line}\n" for line in remark.lines())
             self._sink.write_error(lines.encode(errors="surrogateescape"))
@@ -270,7 +270,7 @@ class AttachedBootScript:
             raise self._script.error(f"{problem}.", point, hint)
         if self._script.checked.config.missing_probes == "warn":
             text = self._script.text
-            self._warn([Remark("WARNING", f"{problem}. Skipping.", point.span, text)])
+            self._warn([ScriptRemark("WARNING", f"{problem}. Skipping.", point.span, text)])
 
     def _place(self, probe: CompiledProbe, place: KernelPoint) -> None:
         """Place a probe.

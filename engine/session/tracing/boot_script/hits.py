@@ -25,12 +25,12 @@ from engine.trace.bpftrace.types import (
     INT64,
     Array,
     Boolean,
-    Buffer,
+    BufferType,
     Enumeration,
     Integer,
     Pointer,
     Structure,
-    Text,
+    TextType,
     Type,
 )
 
@@ -320,7 +320,7 @@ def memory_value(address: str, kind: Type) -> str:
     Raises:
         UnreadableError: there are no such values.
     """
-    if isinstance(kind, Text):
+    if isinstance(kind, TextType):
         return f"string_in({address}, {kind.size})"
     if isinstance(kind, Enumeration):
         kind = kind.integer
@@ -330,7 +330,7 @@ def memory_value(address: str, kind: Type) -> str:
         return f"number_at({address})"
     if isinstance(kind, Boolean):
         return f"(number_at({address}, 1) != 0)"
-    if isinstance(kind, (Buffer, Structure)):
+    if isinstance(kind, (BufferType, Structure)):
         return f"bytes_at({address}, {kind.size})"
     if isinstance(kind, Array):
         width = type_size(kind.element)

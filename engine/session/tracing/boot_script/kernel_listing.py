@@ -10,7 +10,7 @@ from engine.session.tracing.boot_script.kernel_points import CODE, KERNEL, TIMER
 from engine.session.tracing.boot_script.kernel_types import KernelTypes
 from engine.session.tracing.script.listing import SHORT, TIMES
 from engine.trace.bpftrace.attach_points import attach_point
-from engine.trace.bpftrace.text import Remarks, ScriptText, Span
+from engine.trace.bpftrace.text import ScriptRemarks, ScriptText, Span
 
 _KNOWN: Final = ("tracepoint", "rawtracepoint", *sorted(TIMERS), *sorted(CODE))
 _MANY: Final = frozenset((*CODE, "rawtracepoint"))
@@ -57,7 +57,7 @@ class KernelListing:
         if provider in _WITH_MODULE and len(parts) == 1:
             parts.insert(0, KERNEL)
         text = ":".join((provider, *parts))
-        point = attach_point(text, Span(0, 0), Remarks(ScriptText("-l", text)))
+        point = attach_point(text, Span(0, 0), ScriptRemarks(ScriptText("-l", text)))
         if point is None:
             return
         for one in self._points.expanded(point):

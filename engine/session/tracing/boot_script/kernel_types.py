@@ -31,7 +31,7 @@ from engine.trace.bpftrace.types import (
     Integer,
     Pointer,
     Structure,
-    Text,
+    TextType,
     Type,
 )
 
@@ -311,7 +311,7 @@ class KernelTypes:
         array = _ARRAY.match(text)
         if array is not None:
             if array["element"] == "char":
-                return Text(size)
+                return TextType(size)
             element = self._plain(array["element"], None, field.signed)
             width = _size_of(element)
             return None if element is None or not width else Array(element, size // width)

@@ -24,7 +24,7 @@ from engine.trace.bpftrace.json_lines import JsonOutput
 from engine.trace.bpftrace.output import ScriptOutput
 from engine.trace.bpftrace.printing import TextOutput
 from engine.trace.bpftrace.state import ScriptState
-from engine.trace.bpftrace.text import Remark, Remarks, ScriptError, ScriptText
+from engine.trace.bpftrace.text import ScriptRemark, ScriptRemarks, ScriptText, WrongScriptError
 from engine.trace.bpftrace.tree import AttachPoint, Name, Probe, Script
 from engine.trace.bpftrace.value_names import ValueNames
 
@@ -142,9 +142,9 @@ class AttachedScript:
         self._skipped += events.skipped
         if not self._probes:
             where = tree.probes[0].span if tree.probes else tree.span
-            raise ScriptError(Remark("ERROR", "No probes to attach", where, text))
+            raise WrongScriptError(ScriptRemark("ERROR", "No probes to attach", where, text))
 
-    def _warn(self, remarks: Sequence[Remark]) -> None:
+    def _warn(self, remarks: Sequence[ScriptRemark]) -> None:
         for remark in remarks:
             lines = "".join(f"{line}\n" for line in remark.lines())
             self._sink.write_error(lines.encode(errors="surrogateescape"))
@@ -158,11 +158,11 @@ class AttachedScript:
             ScriptError: it is wrong, or a place is nowhere.
         """
         request = self._request
-        remarks = Remarks(text)
+        remarks = ScriptRemarks(text)
         how = configured(tree.settings, request.environment, remarks).missing_probes
         try:
             checked = check(tree, text, around, request.parameters, request.environment)
-        except ScriptError:
+        except WrongScriptError:
             if how == "error":
                 self._raise_missing(tree, text, around)
             raise
@@ -171,23 +171,25 @@ class AttachedScript:
         if how == "warn":
             found = around.missing.items()
             self._warn(
-                [Remark("WARNING", f"{why}. Skipping.", at.span, text) for at, why in found]
+                [ScriptRemark("WARNING", f"{why}. Skipping.", at.span, text) for at, why in found]
             )
             gone = [each for each in tree.probes if _is_nowhere(each, around)]
             why = "Probe has no valid attach points. It is being removed which may cause issues"
             why += " with program behavior."
-            self._warn([Remark("WARNING", why, each.span, text) for each in gone])
+            self._warn([ScriptRemark("WARNING", why, each.span, text) for each in gone])
         return checked
 
     @staticmethod
     def _raise_missing(tree: Script, text: ScriptText, around: GuestSurroundings) -> None:
-        found = [Remark("ERROR", f"{why}.", at.span, text) for at, why in around.missing.items()]
+        found = [
+            ScriptRemark("ERROR", f"{why}.", at.span, text) for at, why in around.missing.items()
+        ]
         for probe in tree.probes:
             if _is_nowhere(probe, around):
                 why = f"Probe has no valid attach points. {_EXPECTED}"
-                found.append(Remark("ERROR", why, probe.points[0].span, text))
+                found.append(ScriptRemark("ERROR", why, probe.points[0].span, text))
         if found:
-            raise ScriptError(*found)
+            raise WrongScriptError(*found)
 
     def _placed(
         self,
@@ -202,7 +204,7 @@ class AttachedScript:
         try:
             return [each for one in places.resolved(point) for each in events.of(one, wish)]
         except ProbeError as error:
-            raise ScriptError(Remark("ERROR", str(error), point.span, text)) from error
+            raise WrongScriptError(ScriptRemark("ERROR", str(error), point.span, text)) from error
 
     def _special(self, probe: CompiledProbe, point: AttachPoint) -> bool:
         """Keep the action of a probe that stands nowhere; False for all others."""

@@ -29,12 +29,12 @@ from engine.trace.bpftrace.type_rules import type_size
 from engine.trace.bpftrace.types import (
     Array,
     Boolean,
-    Buffer,
+    BufferType,
     Enumeration,
     Integer,
     Pointer,
     Structure,
-    Text,
+    TextType,
     Type,
 )
 from engine.trace.rows import Column, EventInfo, string_at, unpacker
@@ -312,7 +312,7 @@ def _index(info: EventInfo, column: Column) -> int:
 
 def _fetched(kind: Type) -> tuple[str, str] | None:
     """The type of an argument for a value, and the expression that reads it; None if too big."""
-    if isinstance(kind, Text):
+    if isinstance(kind, TextType):
         return "ustring", f"(string_at(data, pos, w[{{}}]) or b'')[:{max(kind.size - 1, 0)}]"
     if isinstance(kind, Integer):
         return _number_word(kind), "w[{}]"
@@ -322,7 +322,7 @@ def _fetched(kind: Type) -> tuple[str, str] | None:
         return "u8", "(w[{}] != 0)"
     if isinstance(kind, Pointer):
         return "u64", "w[{}]"
-    if isinstance(kind, Buffer | Structure) and 0 < kind.size <= _MOST:
+    if isinstance(kind, BufferType | Structure) and 0 < kind.size <= _MOST:
         return f"x8[{kind.size}]", f"bytes(w[{{}}:{{}} + {kind.size}])"
     if isinstance(kind, Array) and isinstance(kind.element, Integer) and 0 < kind.count <= _MOST:
         return f"{_number_word(kind.element)}[{kind.count}]", f"w[{{}}:{{}} + {kind.count}]"
@@ -356,7 +356,7 @@ def _column_value(info: EventInfo, column: Column, capture: Capture) -> str:
     """A field of an event; an address where something behind it is wanted."""
     text = f"w[{_index(info, column)}]"
     if column.type.is_string:
-        size = capture.type.size if isinstance(capture.type, Text) else _WORD
+        size = capture.type.size if isinstance(capture.type, TextType) else _WORD
         return f"(string_at(data, pos, {text}) or b'')[:{max(size - 1, 0)}]"
     return text if capture.offsets else _converted(text, "", capture.type)
 
@@ -378,7 +378,7 @@ def _raw_value(info: EventInfo, capture: Capture) -> str:
 
 def _memory_value(address: str, kind: Type, read: _Read) -> str:
     """An expression that reads memory at the hit."""
-    if isinstance(kind, Text):
+    if isinstance(kind, TextType):
         return f"string_in({address}, {kind.size})"
     if isinstance(kind, Pointer):
         return f"number_at({address})"
@@ -388,7 +388,7 @@ def _memory_value(address: str, kind: Type, read: _Read) -> str:
         return f"number_at({address}, {kind.bits // 8}, {kind.signed})"
     if isinstance(kind, Boolean):
         return f"(number_at({address}, 1) != 0)"
-    if isinstance(kind, (Buffer, Structure)):
+    if isinstance(kind, (BufferType, Structure)):
         return f"bytes_at({address}, {kind.size})"
     name = f"kind{len(read.names)}"
     read.names[name], read.names["value_of"] = kind, value_of

@@ -9,7 +9,7 @@ from engine.session.guest.session import Session
 from engine.session.tracing.script.places import KERNELS, SIGNALS, USERS, ScriptPlaces
 from engine.session.tracing.script.surroundings import GuestSurroundings
 from engine.trace.bpftrace.attach_points import attach_point
-from engine.trace.bpftrace.text import Remarks, ScriptText, Span
+from engine.trace.bpftrace.text import ScriptRemarks, ScriptText, Span
 
 SHORT: Final = {
     "t": "tracepoint",
@@ -80,7 +80,7 @@ class ProbeListing:
         if len(parts) < least:
             parts.insert(0, self._main if provider in USERS else "*")
         text = ":".join((provider, *parts))
-        point = attach_point(text, _NOWHERE, Remarks(ScriptText("-l", text)))
+        point = attach_point(text, _NOWHERE, ScriptRemarks(ScriptText("-l", text)))
         if point is None:
             return
         found = self._places.listed(point)

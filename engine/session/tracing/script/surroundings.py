@@ -36,7 +36,7 @@ from engine.trace.bpftrace.types import (
     Enumeration,
     Integer,
     Pointer,
-    Text,
+    TextType,
     Type,
 )
 
@@ -351,7 +351,7 @@ def _c_text(kind: Type) -> str:
 def _kind(ctype: str) -> Type:
     """The type of a field of the scheduler's events."""
     if ctype.startswith("char["):
-        return Text(_COMM)
+        return TextType(_COMM)
     if "char" in ctype:
-        return Text(_PATH)
+        return TextType(_PATH)
     return Integer(_SIZES.get(ctype, 64), signed=ctype != "bool")

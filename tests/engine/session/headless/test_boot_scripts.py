@@ -8,7 +8,7 @@ from engine.machine.machine import BootEnd
 from engine.session.headless.boot_scripts import opened_boot_script
 from engine.session.headless.booting import BootRequest
 from engine.session.protocol.scripts import BootScriptRequest
-from engine.trace.bpftrace.text import ScriptError
+from engine.trace.bpftrace.text import WrongScriptError
 
 pytestmark = needs_host_code
 SCRIPT = r"""
@@ -91,7 +91,7 @@ def test_a_script_ends_a_boot_before_it_begins() -> None:
     ],
 )
 def test_a_probe_that_is_nowhere_is_an_error_at_its_place(script: str, told: str) -> None:
-    with pytest.raises(ScriptError) as failure:
+    with pytest.raises(WrongScriptError) as failure:
         outcome(script)
     assert told in str(failure.value)
     assert str(failure.value).startswith("stdin:1:")

@@ -9,7 +9,7 @@ from engine.errors import KprobeTuiError
 from engine.session.headless.bpftrace import list_probes, opened_script, script_text
 from engine.session.protocol.config import GuestConfig
 from engine.session.protocol.scripts import ScriptRequest
-from engine.trace.bpftrace.text import ScriptError
+from engine.trace.bpftrace.text import WrongScriptError
 
 PROGRAM = """
 int fib(int n) { return n < 2 ? n : fib(n - 1) + fib(n - 2); }
@@ -56,7 +56,7 @@ WRONG: Sequence[tuple[str, str, str]] = (
 
 def test_what_is_wrong_has_a_place(program: str) -> None:
     for script, text, place in WRONG:
-        with pytest.raises(ScriptError) as caught:
+        with pytest.raises(WrongScriptError) as caught:
             attached(program, script)
         remark = caught.value.remarks[0]
         assert text.replace("PROGRAM", program) in remark.text, remark.text

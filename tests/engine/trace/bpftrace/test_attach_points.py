@@ -6,7 +6,7 @@ from scripttrees import read, refusal
 
 from engine.trace.bpftrace import tree
 from engine.trace.bpftrace.attach_points import attach_point, attach_points, full_name
-from engine.trace.bpftrace.text import Remarks, ScriptText, Span
+from engine.trace.bpftrace.text import ScriptRemarks, ScriptText, Span
 
 MEANINGS: Final[dict[str, dict[str, Any]]] = {
     "BEGIN": {"text": "begin", "provider": "begin", "parts": ()},
@@ -177,7 +177,7 @@ def test_globs_for_providers() -> None:
 
 
 def test_points_of_other_sources() -> None:
-    remarks = Remarks(ScriptText("-l", "u:/bin/sh:f"))
+    remarks = ScriptRemarks(ScriptText("-l", "u:/bin/sh:f"))
     span = Span(0, 11)
     point = attach_point("u:/bin/sh:f", span, remarks)
     assert point is not None

@@ -12,7 +12,7 @@ from scripttrees import read, refusal, shape
 from engine.image.datatypes import DataType, TypeKind
 from engine.language.value_types import INT
 from engine.trace.bpftrace.c_definitions import CDefinitions
-from engine.trace.bpftrace.text import ScriptError, ScriptText
+from engine.trace.bpftrace.text import ScriptText, WrongScriptError
 
 RECORDS: Final = """
 struct plain { char a; int b; short c; long d; unsigned char e[3]; double f; };
@@ -199,7 +199,7 @@ def test_types_of_the_guest() -> None:
 def test_wrong_definitions_have_their_place() -> None:
     for text, fault in FAULTS.items():
         script = ScriptText("stdin", f"{text}\nbegin {{ }}")
-        with pytest.raises(ScriptError) as caught:
+        with pytest.raises(WrongScriptError) as caught:
             CDefinitions.of(read(script.text).definitions, script)
         first = str(caught.value).split("\n", 1)[0]
         assert first == f"stdin:{fault}", text

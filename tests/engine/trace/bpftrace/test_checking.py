@@ -7,17 +7,17 @@ from scriptkit import PlainSurroundings, checked, definitions
 
 from engine.trace.bpftrace.checked import CheckedScript
 from engine.trace.bpftrace.macros import parts
-from engine.trace.bpftrace.text import ScriptError
+from engine.trace.bpftrace.text import WrongScriptError
 from engine.trace.bpftrace.tree import (
     Binary,
-    Call,
-    Field,
+    CallExpression,
+    FieldAccess,
     IntegerLiteral,
-    MapEntry,
+    MapAccess,
     MapName,
     Name,
-    Node,
     RecordLiteral,
+    ScriptNode,
     StringLiteral,
     Unary,
 )
@@ -25,8 +25,8 @@ from engine.trace.bpftrace.type_rules import type_name
 from engine.trace.bpftrace.types import BOOL, INT64, UINT64, Integer
 
 
-def nodes(script: CheckedScript) -> Iterator[Node]:
-    waiting: list[Node] = [each.body for each in reversed(script.probes)]
+def nodes(script: CheckedScript) -> Iterator[ScriptNode]:
+    waiting: list[ScriptNode] = [each.body for each in reversed(script.probes)]
     waiting += [each.predicate for each in script.probes if each.predicate is not None]
     while waiting:
         node = waiting.pop()
@@ -82,7 +82,9 @@ def test_all_expressions_of_an_action_have_types() -> None:
         ' if (pid == 1 && comm == "a") { printf("%d %s", arg0 + 1, func); } }'
     )
     for node in nodes(script):
-        if isinstance(node, Binary | Call | Field | StringLiteral | IntegerLiteral | Name):
+        if isinstance(
+            node, Binary | CallExpression | FieldAccess | StringLiteral | IntegerLiteral | Name
+        ):
             inside = isinstance(node, Name) and node.name == "args"
             assert inside or node in script.types, node
 
@@ -99,7 +101,7 @@ def test_constants_are_literals() -> None:
     values = [
         script.constants[argument]
         for node in nodes(script)
-        if isinstance(node, Call) and node.name == "print"
+        if isinstance(node, CallExpression) and node.name == "print"
         for argument in node.arguments
     ]
     assert values == [4, 4, 42, b"word", 2, -5, 8, 12, b"special", True]
@@ -110,11 +112,11 @@ def test_functions_have_one_spelling() -> None:
         "begin { @x[1] = 1; delete(@x[1]); delete(@x, 1); @s = 1; delete(@s); @a = pid();"
         " @b = kstack(perf, 3); @c = __builtin_cpu; print(@x, 5, 2); print(@x[1]); }"
     )
-    calls = [node for node in nodes(script) if isinstance(node, Call)]
+    calls = [node for node in nodes(script) if isinstance(node, CallExpression)]
     deletes = [[type(each) for each in call.arguments] for call in calls if call.name == "delete"]
     assert deletes == [[MapName, IntegerLiteral]] * 2 + [[MapName]]
     prints = [[type(each) for each in call.arguments] for call in calls if call.name == "print"]
-    assert prints == [[MapName, IntegerLiteral, IntegerLiteral], [MapEntry]]
+    assert prints == [[MapName, IntegerLiteral, IntegerLiteral], [MapAccess]]
     names = [node.name for node in nodes(script) if isinstance(node, Name)]
     assert names == ["pid", "perf", "cpu"]
 
@@ -123,7 +125,7 @@ def test_args_as_a_whole_is_a_record() -> None:
     script = checked("uprobe:/bin/app:work { print(args); print((*args).count); }")
     (record,) = [node for node in nodes(script) if isinstance(node, RecordLiteral)]
     assert [name for name, _ in record.fields] == ["count", "name"]
-    fields = [node for node in nodes(script) if isinstance(node, Field)]
+    fields = [node for node in nodes(script) if isinstance(node, FieldAccess)]
     assert [(type(field.of), field.name) for field in fields] == [
         (Name, "count"),
         (Name, "name"),
@@ -142,13 +144,13 @@ def test_comptime_is_decided_once_types_are_known() -> None:
     script = checked(
         "begin { $x = comm; if comptime (is_str($x)) { print(1); } else { print($x + 1); } }"
     )
-    assert [node.name for node in nodes(script) if isinstance(node, Call)] == ["print"]
+    assert [node.name for node in nodes(script) if isinstance(node, CallExpression)] == ["print"]
     script = checked('begin { @m[1] = 2; if comptime is_scalar(@m) { fail("no"); } print(1); }')
-    assert [node.name for node in nodes(script) if isinstance(node, Call)] == ["print"]
+    assert [node.name for node in nodes(script) if isinstance(node, CallExpression)] == ["print"]
 
 
 def test_a_type_that_was_asked_for_cannot_change() -> None:
-    with pytest.raises(ScriptError, match=r"this type has been locked"):
+    with pytest.raises(WrongScriptError, match=r"this type has been locked"):
         checked("begin { $x = 1; if comptime (sizeof($x) == 1) { $x = 300; } }")
 
 
@@ -167,13 +169,15 @@ def test_places_whose_args_differ_are_probes_of_their_own() -> None:
         ["tracepoint:g:a", "tracepoint:g:c"],
         ["tracepoint:g:b"],
     ]
-    kinds = [type_name(script.types[node]) for node in nodes(script) if isinstance(node, Field)]
+    kinds = [
+        type_name(script.types[node]) for node in nodes(script) if isinstance(node, FieldAccess)
+    ]
     assert kinds == ["int32", "int8 *"]
 
 
 def test_what_is_not_offered_is_refused_at_its_place() -> None:
     surroundings = PlainSurroundings(definitions(), refused={"hardware": "no counters here"})
-    with pytest.raises(ScriptError, match=r"1:1-30: ERROR: no counters here"):
+    with pytest.raises(WrongScriptError, match=r"1:1-30: ERROR: no counters here"):
         checked("hardware:cache-misses:1000000 { }", surroundings=surroundings)
 
 
@@ -205,7 +209,7 @@ def test_warnings() -> None:
 
 
 def test_an_option_that_nobody_asks_for() -> None:
-    with pytest.raises(ScriptError, match=r"unexpected option '--m'\n.*\n.*\nHINT: .* --n"):
+    with pytest.raises(WrongScriptError, match=r"unexpected option '--m'\n.*\n.*\nHINT: .* --n"):
         checked('begin { print(getopt("n", 1)); }', "--m=1")
 
 
@@ -264,7 +268,7 @@ def test_places_are_counted() -> None:
         definitions(), globs={"kprobe:f*": [f"kprobe:f{index}" for index in range(20)]}
     )
     assert len(checked("kprobe:f* { }", surroundings=surroundings).probes[0].points) == 20
-    with pytest.raises(ScriptError, match=r"Can't attach to 21 probes because it exceeds"):
+    with pytest.raises(WrongScriptError, match=r"Can't attach to 21 probes because it exceeds"):
         checked("config = { max_probes = 20 } begin { } kprobe:f* { }", surroundings=surroundings)
 
 

@@ -13,7 +13,7 @@ import pytest
 from scriptkit import PlainSurroundings, checked, definitions
 from semanticcases import declared_types, literal, semantic_cases
 
-from engine.trace.bpftrace.text import ScriptError
+from engine.trace.bpftrace.text import WrongScriptError
 from engine.trace.bpftrace.tree import Assignment
 
 SOURCE: Final = "KPROBE_TUI_BPFTRACE_SOURCE"
@@ -74,7 +74,7 @@ def test_semantic_tests() -> None:
             found = checked(
                 case.script, *words, surroundings=surroundings, environment=environment
             )
-        except ScriptError as error:
+        except WrongScriptError as error:
             if case.error is not None:
                 figures["wrong, refused"] += 1
                 text = case.error.strip("\n")

@@ -5,7 +5,7 @@ from typing import Final
 import pytest
 from scriptkit import checked
 
-from engine.trace.bpftrace.text import ScriptError
+from engine.trace.bpftrace.text import WrongScriptError
 
 WRONG: Final = (
     (
@@ -683,7 +683,7 @@ def test_each_has_one_error_at_its_place() -> None:
         before, _, rest = marked.partition("«")
         place, _, behind = rest.partition("»")
         script = before + place + behind
-        with pytest.raises(ScriptError) as raised:
+        with pytest.raises(WrongScriptError) as raised:
             checked(script)
         (remark,) = raised.value.remarks
         assert (remark.text, remark.span.start, remark.span.end) == (
@@ -694,7 +694,7 @@ def test_each_has_one_error_at_its_place() -> None:
 
 
 def test_an_error_is_shown_with_its_line_and_a_mark() -> None:
-    with pytest.raises(ScriptError) as raised:
+    with pytest.raises(WrongScriptError) as raised:
         checked("begin {\n  $x = 1;\n  print(fooo);\n}")
     assert str(raised.value).splitlines() == [
         "stdin:3:9-13: ERROR: Unknown identifier: 'fooo'",
@@ -704,7 +704,7 @@ def test_an_error_is_shown_with_its_line_and_a_mark() -> None:
 
 
 def test_errors_come_in_the_order_of_the_text() -> None:
-    with pytest.raises(ScriptError) as raised:
+    with pytest.raises(WrongScriptError) as raised:
         checked("begin { print(one); print(two); print(three); }")
     assert [remark.text for remark in raised.value.remarks] == [
         "Unknown identifier: 'one'",
@@ -714,6 +714,6 @@ def test_errors_come_in_the_order_of_the_text() -> None:
 
 
 def test_a_script_that_is_all_wrong_has_a_few_errors() -> None:
-    with pytest.raises(ScriptError) as raised:
+    with pytest.raises(WrongScriptError) as raised:
         checked("begin { " + "".join([f"print(n{index}); " for index in range(500)]) + "}")
     assert len(raised.value.remarks) == 20

@@ -5,7 +5,7 @@ import time
 import pytest
 from scriptkit import checked
 
-from engine.trace.bpftrace.text import ScriptError
+from engine.trace.bpftrace.text import WrongScriptError
 
 LIMIT = 5.0
 """Seconds that none of them takes, on a machine that is busy with other tests."""
@@ -30,7 +30,7 @@ def test_each_ends_soon() -> None:
         (f'begin {{ printf("{"%d" * 5000}"); }}', "not enough arguments for format string"),
     ):
         began = time.monotonic()
-        with pytest.raises(ScriptError) as raised:
+        with pytest.raises(WrongScriptError) as raised:
             checked(script)
         assert time.monotonic() - began < LIMIT, text
         assert text in raised.value.remarks[0].text

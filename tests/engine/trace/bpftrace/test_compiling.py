@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from scriptruns import LeftError, ScriptRunner, needs, outputs
 
 from engine.trace.bpftrace.arithmetic import wrap
-from engine.trace.bpftrace.text import ScriptError
+from engine.trace.bpftrace.text import WrongScriptError
 from engine.trace.bpftrace.types import Integer
 
 STRUCT = "struct node { int a; char b[10]; long c; struct node *next; short d[3]; int e:3; };\n"
@@ -164,7 +164,7 @@ def test_a_loop_without_end_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_blocks_in_too_many_blocks_are_an_error() -> None:
     text = "uprobe:/bin/app:work { " + "if (arg0) { " * 80 + "print(1)" + " }" * 80 + " }"
-    with pytest.raises(ScriptError, match="nested too deeply"):
+    with pytest.raises(WrongScriptError, match="nested too deeply"):
         ScriptRunner(text)
 
 

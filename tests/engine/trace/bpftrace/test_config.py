@@ -4,7 +4,7 @@ import pytest
 from scriptkit import checked
 
 from engine.trace.bpftrace.config import Config, SettingError
-from engine.trace.bpftrace.text import ScriptError
+from engine.trace.bpftrace.text import WrongScriptError
 
 
 def test_defaults() -> None:
@@ -36,7 +36,7 @@ def test_wrong_settings() -> None:
         ('missing_probes = "never"', "missing_probes: Invalid value for missing_probes"),
         ('license = "Potato"', "Invalid value for license. Found: Potato."),
     ):
-        with pytest.raises(ScriptError) as raised:
+        with pytest.raises(WrongScriptError) as raised:
             checked(f"config = {{ {setting} }} begin {{ }}")
         assert text in str(raised.value)
     with pytest.raises(SettingError, match=r"max_strlen: expecting a number, got many"):
@@ -54,6 +54,6 @@ def test_settings_of_bpf_are_told_to_have_no_effect() -> None:
 
 
 def test_what_may_change_is_refused_or_warned_of() -> None:
-    with pytest.raises(ScriptError, match=r"typeinfo feature is not enabled by default"):
+    with pytest.raises(WrongScriptError, match=r"typeinfo feature is not enabled by default"):
         checked("begin { print(typeinfo(1).full_type); }")
     assert checked("config = { unstable_typeinfo = enable } begin { print(typeinfo(1)); }")

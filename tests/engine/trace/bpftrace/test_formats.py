@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from engine.trace.bpftrace import types as kinds
 from engine.trace.bpftrace.formats import PrintFormat, check_format
 from engine.trace.bpftrace.gfp_flags import gfp_text
-from engine.trace.bpftrace.types import INT64, UINT64, Aggregate, Buffer, Text, Tuple
+from engine.trace.bpftrace.types import INT64, UINT64, Aggregate, BufferType, TextType, Tuple
 from engine.trace.bpftrace.value_names import ValueNames
 
 ENUM = kinds.Enumeration("Foo", kinds.Integer(32, signed=False), ((1, "ONE"), (2, "TWO")))
@@ -69,13 +69,13 @@ def test_numbers(form: str, value: int, text: str) -> None:
 
 
 def test_anything_is_shown_by_s() -> None:
-    assert shown("%s|%5s|%-5s|%05s", *((Text(8), b"ab"),) * 4) == "ab|   ab|ab   |000ab"
-    assert shown("%s %.1s", (Text(3), b"abc"), (Text(8), b"abc")) == "abc.. abc"
+    assert shown("%s|%5s|%-5s|%05s", *((TextType(8), b"ab"),) * 4) == "ab|   ab|ab   |000ab"
+    assert shown("%s %.1s", (TextType(3), b"abc"), (TextType(8), b"abc")) == "abc.. abc"
     assert shown("%s %s %d", (ENUM, 1), (ENUM, 9), (ENUM, 2)) == "ONE 9 2"
     assert shown("%-5s %5s", (ENUM, 1), (ENUM, 2)) == "ONE     TWO"
     assert shown("%s %d", (kinds.BOOL, True), (kinds.BOOL, True)) == "true 1"
     assert shown("%s %x", (POINTER, 16), (POINTER, 16)) == "0x10 10"
-    pair = Tuple((INT64, Text(8)))
+    pair = Tuple((INT64, TextType(8)))
     assert shown("%s|%5s", (pair, (1, b"x")), (pair, (1, b"x"))) == "(1, x)|    (1, x)"
     assert shown("%-4s", (pair, (1, b"x"))) == "(   1, x)"  # the width is for what comes first
     stats = Aggregate("stats")
@@ -83,15 +83,15 @@ def test_anything_is_shown_by_s() -> None:
 
 
 def test_buffers() -> None:
-    data = (Buffer(8), b"Hello\0\xff")
+    data = (BufferType(8), b"Hello\0\xff")
     assert shown("%r", data) == r"Hello\x00\xff"
     assert shown("%rx", data) == r"\x48\x65\x6c\x6c\x6f\x00\xff"
-    assert shown("%rh|%2r|", data, (Buffer(8), b"")) == "48 65 6c 6c 6f 00 ff|  |"
+    assert shown("%rh|%2r|", data, (BufferType(8), b"")) == "48 65 6c 6c 6f 00 ff|  |"
 
 
 def test_bytes_that_are_no_text_pass() -> None:
     made = PrintFormat.of(b"\xff%s\0")
-    assert made.renderer([Text(8)], ValueNames())([b"\x80"]) == b"\xff\x80\0"
+    assert made.renderer([TextType(8)], ValueNames())([b"\x80"]) == b"\xff\x80\0"
 
 
 @pytest.mark.parametrize(
@@ -99,9 +99,9 @@ def test_bytes_that_are_no_text_pass() -> None:
     [
         ("%d", (), "not enough arguments for format string (0 supplied, 1 expected)"),
         ("x", (INT64,), "too many arguments for format string (1 supplied, 0 expected)"),
-        ("%d", (Text(4),), "unsupported format specifier for type 'string[4]': d"),
-        ("%r", (Text(4),), "unsupported format specifier for type 'string[4]': r"),
-        ("%p", (Buffer(4),), "unsupported format specifier for type 'buffer[8]': p"),
+        ("%d", (TextType(4),), "unsupported format specifier for type 'string[4]': d"),
+        ("%r", (TextType(4),), "unsupported format specifier for type 'string[4]': r"),
+        ("%p", (BufferType(4),), "unsupported format specifier for type 'buffer[8]': p"),
         ("%f", (INT64,), "unsupported format specifier: f"),
         ("%n", (INT64,), "unsupported format specifier: n"),
         ("%s", (kinds.VOID,), "unable to print none type for specifier: s"),

@@ -6,7 +6,7 @@ import pytest
 from scriptkit import checked
 
 from engine.trace.bpftrace.functions import ROWS, function
-from engine.trace.bpftrace.text import ScriptError
+from engine.trace.bpftrace.text import WrongScriptError
 from engine.trace.bpftrace.tree import Assignment
 from engine.trace.bpftrace.type_rules import type_name
 
@@ -157,7 +157,7 @@ def test_what_has_no_meaning_says_what_to_do() -> None:
     assert {row.name for row in refused} >= {"system", "override", "skboutput", "write_user"}
     for row in refused:
         use = row.name if row.bare else f"{row.name}()"
-        with pytest.raises(ScriptError) as raised:
+        with pytest.raises(WrongScriptError) as raised:
             checked(f"kprobe:f {{ {use}; }}")
         assert raised.value.remarks[0].text == row.refused
         assert len(row.refused) > 40, "it says what to do instead"
@@ -174,7 +174,7 @@ def test_counts_of_arguments() -> None:
             if gathers or row.name == "tseries"
             else f"{row.name}({many})"
         )
-        with pytest.raises(ScriptError) as raised:
+        with pytest.raises(WrongScriptError) as raised:
             checked(f"uprobe:/bin/app:work {{ {text}; }}")
         assert f"{row.name}() " in raised.value.remarks[0].text, row.name
 

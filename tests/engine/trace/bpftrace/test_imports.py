@@ -8,7 +8,7 @@ from scripttrees import shape
 from engine.trace.bpftrace.c_definitions import CDefinitions
 from engine.trace.bpftrace.imports import MAX_FILES, with_imports
 from engine.trace.bpftrace.parser import parse
-from engine.trace.bpftrace.text import ScriptError, ScriptText
+from engine.trace.bpftrace.text import ScriptText, WrongScriptError
 
 
 @pytest.fixture
@@ -31,7 +31,7 @@ def _whole(folder: Path, text: str) -> ScriptText:
 
 
 def _refusal(folder: Path, text: str) -> str:
-    with pytest.raises(ScriptError) as caught:
+    with pytest.raises(WrongScriptError) as caught:
         parse(_whole(folder, text))
     assert len(caught.value.remarks) == 1
     return str(caught.value)

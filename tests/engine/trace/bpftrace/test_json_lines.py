@@ -13,7 +13,7 @@ from engine.trace.bpftrace.json_lines import JsonOutput
 from engine.trace.bpftrace.maps import SCALAR, ScriptMap
 from engine.trace.bpftrace.output import ScriptPlace
 from engine.trace.bpftrace.text import ScriptText, Span
-from engine.trace.bpftrace.types import AGGREGATES, BOOL, INT64, Aggregate, Text, Tuple
+from engine.trace.bpftrace.types import AGGREGATES, BOOL, INT64, Aggregate, TextType, Tuple
 from engine.trace.bpftrace.value_names import ValueNames
 from engine.trace.bpftrace.values import StackValue, SymbolValue
 
@@ -53,16 +53,16 @@ def mapped(of: ScriptMap, top: int = 0, div: int = 0) -> Any:
 
 
 def test_values() -> None:
-    record = kinds.Record((("x", INT64), ("y", Tuple((BOOL, Text(4))))))
+    record = kinds.Record((("x", INT64), ("y", Tuple((BOOL, TextType(4))))))
     assert value(record, (1, (True, b"a b"))) == '{"x": 1, "y": [true,"a b"]}'
     assert value(kinds.Array(INT64, 3), (1, 2, 3)) == "[1,2,3]"
     assert value(kinds.Pointer(INT64), 50) == "50"
-    assert value(kinds.Buffer(4), b"a\xff") == "[97,-1]"
+    assert value(kinds.BufferType(4), b"a\xff") == "[97,-1]"
     assert value(kinds.VOID, None) == "null"
     enumeration = kinds.Enumeration("e", kinds.Integer(32, False), ((3, "HIGH"),))
     assert value(enumeration, 3) == "3"  # JSON has numbers
-    assert value(kinds.Symbol("user"), SymbolValue(1)) == '"0x1"'
-    assert value(kinds.Stack("user"), StackValue((16,))) == '"\\n        0x10\\n"'
+    assert value(kinds.SymbolType("user"), SymbolValue(1)) == '"0x1"'
+    assert value(kinds.StackType("user"), StackValue((16,))) == '"\\n        0x10\\n"'
 
 
 def test_numbers_that_are_no_floating_point_numbers_are_texts() -> None:
@@ -97,7 +97,7 @@ def test_texts_have_the_name_of_their_function() -> None:
 
 
 def test_maps() -> None:
-    of = ScriptMap("complex", Tuple((Text(16), INT64)), INT64)
+    of = ScriptMap("complex", Tuple((TextType(16), INT64)), INT64)
     of.add((b"a b", 2), 5)
     of.add((b"c", 1), 3)
     into = Lines()
@@ -112,7 +112,7 @@ def test_maps() -> None:
 
 
 def test_averages_are_stats() -> None:
-    of = ScriptMap("s", Text(8), Aggregate("stats"))
+    of = ScriptMap("s", TextType(8), Aggregate("stats"))
     for number in (2, 10):
         of.average(b"curl", number)
     wanted = {"curl": {"count": 2, "average": 6, "total": 12}}

@@ -27,7 +27,7 @@ from engine.trace.bpftrace.layouts import (
 )
 from engine.trace.bpftrace.limits import MOST_VALUE, maps_error, value_error
 from engine.trace.bpftrace.showing import shower
-from engine.trace.bpftrace.text import ScriptError
+from engine.trace.bpftrace.text import WrongScriptError
 from engine.trace.bpftrace.type_rules import type_size
 from engine.trace.bpftrace.value_names import ValueNames
 
@@ -109,8 +109,8 @@ def test_values_from_bytes() -> None:
     assert value_of(four, b"\xfe\xff\xff\xff") == -2
     assert value_of(four, b"\0\0\0\2", little=False) == 2
     assert value_of(four, b"\1") == 1  # what is missing is zero
-    assert value_of(kinds.Text(4), b"ab\0c") == b"ab"
-    assert value_of(kinds.Buffer(2), b"a\0bc") == b"a\0"
+    assert value_of(kinds.TextType(4), b"ab\0c") == b"ab"
+    assert value_of(kinds.BufferType(2), b"a\0bc") == b"a\0"
     assert value_of(kinds.Array(four, 2), bytes(range(8))) == (0x03020100, 0x07060504)
     assert value_of(kinds.Array(four, 2), b"\1") == (1, 0)
     assert value_of(kinds.BOOL, b"\2") is True
@@ -157,13 +157,13 @@ def test_structures_of_more_parts_than_are_shown() -> None:
 
 
 def test_values_and_maps_that_would_fill_the_host_are_refused() -> None:
-    assert value_error(kinds.Text(64)) is None
+    assert value_error(kinds.TextType(64)) is None
     assert value_error(kinds.Array(kinds.INT64, 1 << 40)) == (
         f"A value of type int64[{1 << 40}] is too large: {1 << 43} bytes of {MOST_VALUE} at most"
     )
     plain = CheckedMap(kinds.INT64, kinds.INT64, "hash", 4096)
     assert maps_error({}) is maps_error({"a": plain}) is None
-    large = CheckedMap(kinds.INT64, kinds.Text(1024), "hash", 100_000_000)
+    large = CheckedMap(kinds.INT64, kinds.TextType(1024), "hash", 100_000_000)
     found = maps_error({"a": plain, "b": large})
     assert found is not None
     assert found[1] == "b"
@@ -184,6 +184,6 @@ def test_values_and_maps_that_would_fill_the_host_are_refused() -> None:
     ],
 )
 def test_scripts_that_would_fill_the_host_are_refused(script: str, problem: str) -> None:
-    with pytest.raises(ScriptError, match=r"too large|Maps can take") as caught:
+    with pytest.raises(WrongScriptError, match=r"too large|Maps can take") as caught:
         checked(script)
     assert f"stdin:{problem}" in str(caught.value)

@@ -4,7 +4,7 @@ import pytest
 from scriptkit import checked
 
 from engine.trace.bpftrace.checked import CheckedScript
-from engine.trace.bpftrace.text import ScriptError
+from engine.trace.bpftrace.text import WrongScriptError
 from engine.trace.bpftrace.type_rules import type_name
 
 
@@ -97,15 +97,15 @@ def test_exit_may_stand_in_a_macro_and_so_may_loops() -> None:
 def test_macros_that_grow_are_stopped() -> None:
     doubled = " ".join([f"macro m{i}(x) {{ m{i + 1}(x) + m{i + 1}(x) }}" for i in range(40)])
     chained = " ".join([f"macro m{i}(x) {{ m{i + 1}(x) }}" for i in range(200)])
-    with pytest.raises(ScriptError, match=r"The script nests too deeply \(over 180 levels\)"):
+    with pytest.raises(WrongScriptError, match=r"The script nests too deeply \(over 180 levels\)"):
         checked(f"{chained} macro m200(x) {{ x }} begin {{ print(m0(1)); }}")
-    with pytest.raises(ScriptError, match=r"The script is too large") as raised:
+    with pytest.raises(WrongScriptError, match=r"The script is too large") as raised:
         checked(f"{doubled} macro m40(x) {{ x }} begin {{ print(m0(1)); }}")
     assert len(raised.value.remarks) == 1
 
 
 def test_an_error_in_a_macro_tells_where_that_is_used() -> None:
-    with pytest.raises(ScriptError) as raised:
+    with pytest.raises(WrongScriptError) as raised:
         checked(
             "macro set($x) { $x = 1; }\nmacro twice($x) { set($x); }\n"
             'begin { $a = "b";\n  twice($a); }'

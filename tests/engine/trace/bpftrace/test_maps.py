@@ -9,7 +9,15 @@ from hypothesis import strategies as st
 from engine.trace.bpftrace import types as kinds
 from engine.trace.bpftrace.maps import SCALAR, ScriptMap, aggregate_number, copies
 from engine.trace.bpftrace.sorting import rows_of
-from engine.trace.bpftrace.types import AGGREGATES, INT64, UINT64, Aggregate, Integer, Text, Tuple
+from engine.trace.bpftrace.types import (
+    AGGREGATES,
+    INT64,
+    UINT64,
+    Aggregate,
+    Integer,
+    TextType,
+    Tuple,
+)
 from engine.trace.bpftrace.values import StackValue
 
 
@@ -24,10 +32,12 @@ def filled(of: ScriptMap, **entries: Any) -> ScriptMap:
 
 
 def test_what_is_not_there_is_zero() -> None:
-    tuples = ScriptMap("x", INT64, Tuple((INT64, Text(8), kinds.Array(Tuple((kinds.BOOL,)), 2))))
+    tuples = ScriptMap(
+        "x", INT64, Tuple((INT64, TextType(8), kinds.Array(Tuple((kinds.BOOL,)), 2)))
+    )
     assert tuples.get(1) == (0, b"", ((False,), (False,)))
     assert not tuples.has(1)
-    assert ScriptMap("x", None, kinds.Stack("user")).get(SCALAR) == StackValue()
+    assert ScriptMap("x", None, kinds.StackType("user")).get(SCALAR) == StackValue()
     assert ScriptMap("x", INT64, Aggregate("avg")).get(5) == 0
 
 
@@ -101,7 +111,7 @@ def test_unsigned_sums_wrap_and_have_no_sign() -> None:
 
 
 def test_zeroed_entries_stay_and_begin_anew() -> None:
-    least = filled(ScriptMap("x", Text(8), Aggregate("min")), a=7)
+    least = filled(ScriptMap("x", TextType(8), Aggregate("min")), a=7)
     least.zero()
     assert least.get(b"a") == 0
     least.minimum(b"a", 9)
@@ -111,7 +121,7 @@ def test_zeroed_entries_stay_and_begin_anew() -> None:
     averages.zero()
     averages.average(1, 3)
     assert averages.entries == {1: [1, 3]}
-    plain = filled(ScriptMap("x", Text(8), Text(8)), a=b"text")
+    plain = filled(ScriptMap("x", TextType(8), TextType(8)), a=b"text")
     plain.zero()
     assert plain.entries == {b"a": b""}
     plain.clear()
@@ -134,7 +144,7 @@ def test_a_moment_does_not_change() -> None:
 
 
 def test_numbers_are_printed_in_order_and_equal_ones_by_key() -> None:
-    numbers = filled(ScriptMap("x", Text(8), INT64), c=1, b=-5, d=1, a=1)
+    numbers = filled(ScriptMap("x", TextType(8), INT64), c=1, b=-5, d=1, a=1)
     assert keys_of(numbers) == [b"b", b"a", b"c", b"d"]
     assert keys_of(numbers, top=2) == [b"c", b"d"]
     assert keys_of(numbers, top=9) == [b"b", b"a", b"c", b"d"]
@@ -148,12 +158,12 @@ def test_numbers_are_printed_in_order_and_equal_ones_by_key() -> None:
         (Aggregate("max"), {"a": 5, "b": -1, "c": None}, "cab"),  # as unsigned ones
         (Aggregate("avg"), {"a": [2, 4], "b": [1, -9], "c": [9, 0]}, "bca"),
         (Aggregate("stats"), {"a": [100, 100], "b": [1, 9]}, "ab"),
-        (Text(8), {"b": b"x", "a": b"y"}, "ab"),
+        (TextType(8), {"b": b"x", "a": b"y"}, "ab"),
         (Tuple((INT64,)), {"b": (1,), "a": (2,)}, "ab"),
     ],
 )
 def test_what_values_are_sorted_by(kind: kinds.Type, cells: dict[str, Any], order: str) -> None:
-    of = filled(ScriptMap("x", Text(8), kind), **cells)
+    of = filled(ScriptMap("x", TextType(8), kind), **cells)
     assert b"".join(keys_of(of)).decode() == order
 
 
@@ -167,22 +177,22 @@ def test_histograms_are_sorted_by_their_totals() -> None:
 
 
 def test_keys_are_sorted_part_by_part_and_numbers_as_signed_ones() -> None:
-    of = ScriptMap("x", Tuple((INT64, Text(8))), Text(8))
+    of = ScriptMap("x", Tuple((INT64, TextType(8))), TextType(8))
     for key in ((1, b"b"), (1, b"a"), (-1, b"z"), (1, b"aa")):
         of.add(key, b"")
     assert keys_of(of) == [(-1, b"z"), (1, b"a"), (1, b"aa"), (1, b"b")]
-    unsigned = ScriptMap("x", UINT64, Text(8))
+    unsigned = ScriptMap("x", UINT64, TextType(8))
     for number in (1, 1 << 63, (1 << 64) - 1):
         unsigned.add(number, b"")
     assert keys_of(unsigned) == [1 << 63, (1 << 64) - 1, 1]
-    small = ScriptMap("x", Integer(8, signed=False), Text(8))
+    small = ScriptMap("x", Integer(8, signed=False), TextType(8))
     for number in (1, 200):
         small.add(number, b"")
     assert keys_of(small) == [200, 1]
 
 
 def test_stacks_and_moments_are_keys() -> None:
-    of = ScriptMap("x", kinds.Stack("user"), Aggregate("count"))
+    of = ScriptMap("x", kinds.StackType("user"), Aggregate("count"))
     for frames in ((2, 1), (1, 2), (2, 1)):
         of.count(StackValue(frames, process=7))
     assert [key.frames for key in keys_of(of)] == [(1, 2), (2, 1)]

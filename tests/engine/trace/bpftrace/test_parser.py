@@ -11,7 +11,7 @@ from scripttrees import body, read, refusal, shape, value
 
 from engine.trace.bpftrace import tree
 from engine.trace.bpftrace.c_constants import constant, expression_of
-from engine.trace.bpftrace.text import ScriptError, ScriptText, Span
+from engine.trace.bpftrace.text import ScriptText, Span, WrongScriptError
 
 VALUES: Final = {
     "1 + 2 * 3 - 4": "(- (+ 1 (* 2 3)) 4)",
@@ -175,13 +175,13 @@ def test_statements() -> None:
 def test_wrong_scripts_have_one_error_at_its_place() -> None:
     for text, fault in REFUSALS.items():
         assert refusal(text) == fault, text
-        with pytest.raises(ScriptError) as caught:
+        with pytest.raises(WrongScriptError) as caught:
             read(text)
         assert len(caught.value.remarks) == 1, text
 
 
 def test_the_place_is_marked_under_the_line() -> None:
-    with pytest.raises(ScriptError) as caught:
+    with pytest.raises(WrongScriptError) as caught:
         read("begin {\n\tprint(1;\n}")
     assert str(caught.value) == (
         "stdin:2:9-10: ERROR: syntax: expected ')'\n    print(1;\n           ~"
@@ -189,9 +189,9 @@ def test_the_place_is_marked_under_the_line() -> None:
 
 
 def test_what_other_languages_have_is_told() -> None:
-    with pytest.raises(ScriptError, match="HINT: strings stand between double quotes"):
+    with pytest.raises(WrongScriptError, match="HINT: strings stand between double quotes"):
         read("begin { printf('a') }")
-    with pytest.raises(ScriptError, match="HINT: comments begin with //"):
+    with pytest.raises(WrongScriptError, match="HINT: comments begin with //"):
         read("begin {\n# a comment\n}")
 
 

@@ -8,7 +8,7 @@ from scripttrees import read
 from engine.trace.bpftrace import tree
 from engine.trace.bpftrace.c_definitions import CDefinitions
 from engine.trace.bpftrace.operator_chains import MAX_HEIGHT
-from engine.trace.bpftrace.text import MAX_SCRIPT, ScriptError, ScriptText
+from engine.trace.bpftrace.text import MAX_SCRIPT, ScriptText, WrongScriptError
 
 MANY: Final = 100_000
 DEEP: Final = {
@@ -60,7 +60,7 @@ OPEN: Final = {
 @pytest.mark.parametrize("name", [*DEEP, *OPEN])
 def test_one_error(name: str) -> None:
     text = {**DEEP, **OPEN}[name]
-    with pytest.raises(ScriptError) as caught:
+    with pytest.raises(WrongScriptError) as caught:
         CDefinitions.of(read(text).definitions, ScriptText("stdin", text))
     assert len(caught.value.remarks) == 1
     assert caught.value.remarks[0].text

@@ -105,11 +105,11 @@ def _shown(node: object) -> tuple[str, tuple[object, ...], str]:
             return f"string: {node.value.decode()}", (), ""
         case tree.Name():
             return f"builtin: {node.name}", (), ""
-        case tree.Scratch():
+        case tree.ScratchName():
             return f"variable: ${node.name}", (), ""
         case tree.MapName():
             return f"map: @{node.name}", (), ""
-        case tree.MapEntry():
+        case tree.MapAccess():
             key = node.key
             keys = key.elements if isinstance(key, tree.TupleLiteral) else (key,)
             return f"map: @{node.map.name}", keys, ""
@@ -121,12 +121,12 @@ def _shown(node: object) -> tuple[str, tuple[object, ...], str]:
             return node.operator, (node.left, node.right), ""
         case tree.Conditional():
             return "?:", (node.condition, node.then, node.otherwise), ""
-        case tree.Cast() if isinstance(node.type, tree.TypeName):
+        case tree.Cast() if isinstance(node.type, tree.WrittenType):
             return f"({node.type.name}{'*' * len(node.type.suffixes)})", (node.operand,), ""
-        case tree.Field():
+        case tree.FieldAccess():
             return ".", (node.of,), node.name
         case tree.Index():
             return "[]", (node.of, node.index), ""
-        case tree.Call():
+        case tree.CallExpression():
             return f"call: {node.name}", node.arguments, ""
     raise AssertionError(node)

@@ -11,7 +11,7 @@ from engine.trace.bpftrace.maps import SCALAR, ScriptMap
 from engine.trace.bpftrace.output import ScriptPlace
 from engine.trace.bpftrace.printing import TextOutput
 from engine.trace.bpftrace.text import ScriptText, Span
-from engine.trace.bpftrace.types import AGGREGATES, BOOL, INT64, UINT64, Aggregate, Text, Tuple
+from engine.trace.bpftrace.types import AGGREGATES, BOOL, INT64, UINT64, Aggregate, TextType, Tuple
 from engine.trace.bpftrace.value_names import SymbolName, ValueNames
 from engine.trace.bpftrace.values import (
     AF_INET,
@@ -76,13 +76,13 @@ def entries(key: kinds.Type | None, value: kinds.Type, **found: Any) -> ScriptMa
 
 
 def test_values() -> None:
-    record = kinds.Record((("x", INT64), ("y", Tuple((BOOL, Text(4))))))
+    record = kinds.Record((("x", INT64), ("y", Tuple((BOOL, TextType(4))))))
     assert shown(record, (1, (True, b"ab"))) == "{ .x = 1, .y = (true, ab) }"
     assert shown(kinds.Record(()), ()) == "{}"
     assert shown(kinds.Array(kinds.Array(INT64, 2), 2), ((1, 2), (3, 4))) == "[[1,2],[3,4]]"
     assert shown(kinds.Tuple((INT64,)), (1,)) == "(1)"
-    assert shown(Text(4), b"abcd") == "abcd.."
-    assert shown(kinds.Buffer(9), b"a\0\x7f\\") == r"a\x00\x7f\\"[:-1]
+    assert shown(TextType(4), b"abcd") == "abcd.."
+    assert shown(kinds.BufferType(9), b"a\0\x7f\\") == r"a\x00\x7f\\"[:-1]
     assert shown(kinds.Pointer(INT64), 0) == "0x0"
     assert shown(kinds.VOID, None) == "null"
     enumeration = kinds.Enumeration("e", kinds.Integer(32, True), ((-1, "LOW"), (3, "HIGH")))
@@ -90,15 +90,15 @@ def test_values() -> None:
 
 
 def test_values_that_are_shown_by_name() -> None:
-    assert shown(kinds.Shown("inet"), InetValue(AF_INET, b"\x7f\0\0\1")) == "127.0.0.1"
-    assert shown(kinds.Shown("mac"), MacValue(b"\1\2\3\4\5\xff")) == "01:02:03:04:05:FF"
-    assert shown(kinds.Shown("username"), UsernameValue(0)) == "root"
-    assert shown(kinds.Shown("username"), UsernameValue(4)) == ""
-    assert shown(kinds.Shown("cgroup_path"), CgroupPathValue(5)) == "unified:/5"
-    assert shown(kinds.Shown("strerror"), b"I/O error") == "I/O error"
-    assert shown(kinds.Symbol("user"), SymbolValue(0x10, 7)) == "main"
-    assert shown(kinds.Symbol("user"), SymbolValue(0x10, 8)) == "0x10"
-    assert shown(kinds.Symbol("kernel"), SymbolValue(0)) == "0"
+    assert shown(kinds.ShownType("inet"), InetValue(AF_INET, b"\x7f\0\0\1")) == "127.0.0.1"
+    assert shown(kinds.ShownType("mac"), MacValue(b"\1\2\3\4\5\xff")) == "01:02:03:04:05:FF"
+    assert shown(kinds.ShownType("username"), UsernameValue(0)) == "root"
+    assert shown(kinds.ShownType("username"), UsernameValue(4)) == ""
+    assert shown(kinds.ShownType("cgroup_path"), CgroupPathValue(5)) == "unified:/5"
+    assert shown(kinds.ShownType("strerror"), b"I/O error") == "I/O error"
+    assert shown(kinds.SymbolType("user"), SymbolValue(0x10, 7)) == "main"
+    assert shown(kinds.SymbolType("user"), SymbolValue(0x10, 8)) == "0x10"
+    assert shown(kinds.SymbolType("kernel"), SymbolValue(0)) == "0"
 
 
 @pytest.mark.parametrize(
@@ -117,38 +117,38 @@ def test_values_that_are_shown_by_name() -> None:
 )
 def test_moments(form: bytes, nanoseconds: int, text: str) -> None:
     into = Printed()
-    into.to.value(kinds.Shown("timestamp"), TimestampValue(nanoseconds, form))
+    into.to.value(kinds.ShownType("timestamp"), TimestampValue(nanoseconds, form))
     assert b"".join(into.parts).decode("utf-8", "surrogateescape") == f"{text}\n"
 
 
 def test_a_moment_of_the_wall_clock_is_counted_from_1970() -> None:
     moment = TimestampValue(86400 * 10**9, b"%F %T", "tai")
-    assert shown(kinds.Shown("timestamp"), moment) == "1970-01-02 00:00:00"
+    assert shown(kinds.ShownType("timestamp"), moment) == "1970-01-02 00:00:00"
 
 
 def test_stacks() -> None:
     stack = StackValue((0x10, 0x20, 0x30), process=7)
-    assert shown(kinds.Stack("user"), stack) == (
+    assert shown(kinds.StackType("user"), stack) == (
         "\n        [inlined] inner@/src/a.c:3\n        main+4\n        start+0\n        0x30\n"
     )
-    assert shown(kinds.Stack("user", "perf"), stack) == (
+    assert shown(kinds.StackType("user", "perf"), stack) == (
         "\n\t10 inner (inlined)\n\t10 main+4 (/bin/x)\n\t20 start+0 ([unknown])\n"
         "\t30 0x30 ([unknown])\n"
     )
-    assert shown(kinds.Stack("kernel", "perf"), stack) == (
+    assert shown(kinds.StackType("kernel", "perf"), stack) == (
         "\n\t10 inner (inlined)\n\t10 main+4\n\t20 start+0\n\t30 0x30\n"
     )
-    assert shown(kinds.Stack("user", "raw", limit=2), stack) == "\n10\n20\n"
-    assert shown(kinds.Stack("user"), StackValue((0x20, UNWOUND_NO_FURTHER, 0x10), 7)) == (
+    assert shown(kinds.StackType("user", "raw", limit=2), stack) == "\n10\n20\n"
+    assert shown(kinds.StackType("user"), StackValue((0x20, UNWOUND_NO_FURTHER, 0x10), 7)) == (
         "\n        start+0\n        <unwind failure>\n"
     )
     build = StackValue(build_ids=((b"\xab\xcd", 5), (b"", 0x30)))
-    assert shown(kinds.Stack("user", "build_id"), build) == "\nabcd 0x05\n30\n"
-    assert shown(kinds.Stack("user"), StackValue()) == "\n"
+    assert shown(kinds.StackType("user", "build_id"), build) == "\nabcd 0x05\n30\n"
+    assert shown(kinds.StackType("user"), StackValue()) == "\n"
 
 
 def test_a_stack_as_a_key_takes_several_lines() -> None:
-    of = ScriptMap("x", kinds.Stack("user"), Aggregate("count"))
+    of = ScriptMap("x", kinds.StackType("user"), Aggregate("count"))
     of.count(StackValue((0x20,), 7))
     assert printed(of) == "@x[\n        start+0\n]: 1\n"
 
@@ -158,18 +158,18 @@ def test_keys_of_tuples_have_no_parentheses() -> None:
     of = ScriptMap("x", inner, INT64)
     of.add((1, (2, 3)), 4)
     assert printed(of) == "@x[1, (2, 3)]: 4\n"
-    assert printed(entries(Text(8), INT64, **{"(a)": 1})) == "@[a]: 1\n"
-    assert printed(entries(Text(8), INT64, **{"(": 1})) == "@[(]: 1\n"
+    assert printed(entries(TextType(8), INT64, **{"(a)": 1})) == "@[a]: 1\n"
+    assert printed(entries(TextType(8), INT64, **{"(": 1})) == "@[(]: 1\n"
 
 
 def test_maps_of_numbers() -> None:
-    of = entries(Text(8), INT64, c=7, a=-7, b=2)
+    of = entries(TextType(8), INT64, c=7, a=-7, b=2)
     assert printed(of) == "@[a]: -7\n@[b]: 2\n@[c]: 7\n"
     assert printed(of, top=2, div=2) == "@[b]: 1\n@[c]: 3\n"
     assert printed(of, div=2).startswith("@[a]: -3\n")
-    averages = entries(Text(8), Aggregate("avg"), a=[1, 10], b=[1, 20], c=[1, 30], d=[1, 40])
+    averages = entries(TextType(8), Aggregate("avg"), a=[1, 10], b=[1, 20], c=[1, 30], d=[1, 40])
     assert printed(averages, top=2, div=10) == "@[c]: 3\n@[d]: 4\n"
-    stats = entries(Text(8), Aggregate("stats"), a=[2, 9])
+    stats = entries(TextType(8), Aggregate("stats"), a=[2, 9])
     assert printed(stats, div=2) == "@[a]: { .count = 2, .average = 2, .total = 9 }\n"
 
 
@@ -179,8 +179,11 @@ def test_a_value_that_is_not_there_is_zero_if_it_is_asked_for() -> None:
         (Aggregate("count"), "0"),
         (Aggregate("avg"), "0"),
         (Aggregate("stats"), "{ .count = 0, .average = 0, .total = 0 }"),
-        (kinds.Record((("a", INT64), ("b", Tuple((INT64, Text(4)))))), "{ .a = 0, .b = (0, ) }"),
-        (Text(5), ""),
+        (
+            kinds.Record((("a", INT64), ("b", Tuple((INT64, TextType(4)))))),
+            "{ .a = 0, .b = (0, ) }",
+        ),
+        (TextType(5), ""),
     ):
         of = ScriptMap("", None, kind)
         assert printed(of) == f"@: {text}\n"
@@ -234,7 +237,7 @@ def test_time_series() -> None:
 
 
 def test_time_series_of_one_value_and_of_both_signs() -> None:
-    of = ScriptMap("x", Text(4), Aggregate("tseries", True, (10**9, 5, LAST)))
+    of = ScriptMap("x", TextType(4), Aggregate("tseries", True, (10**9, 5, LAST)))
     of.series(b"a", 7, 3 * 10**9)
     lines = printed(of).splitlines()
     assert lines[0] == "@x[a]:"

@@ -20,7 +20,7 @@ from engine.trace.bpftrace.formats import PrintFormat
 from engine.trace.bpftrace.maps import SCALAR, ScriptMap
 from engine.trace.bpftrace.printing import TextOutput
 from engine.trace.bpftrace.sorting import rows_of
-from engine.trace.bpftrace.types import INT64, Aggregate, Text, Tuple
+from engine.trace.bpftrace.types import INT64, Aggregate, TextType, Tuple
 from engine.trace.bpftrace.value_names import ValueNames
 
 LIVE: Final = "KPROBE_TUI_LIVE_KERNEL"
@@ -63,7 +63,7 @@ class Script:
         elif kind == "hist":
             parameters = (0,)
         value: kinds.Type = Aggregate(kind, True, parameters) if kind else INT64  # type: ignore[arg-type]
-        key = choice.choice((None, INT64, Text(64), Tuple((Text(64), INT64))))
+        key = choice.choice((None, INT64, TextType(64), Tuple((TextType(64), INT64))))
         of = ScriptMap(name, key, value)
         actions = []
         keys = [self.key(key) for _ in range(1 if key is None else choice.randrange(1, 4))]
@@ -92,7 +92,7 @@ class Script:
             return "", SCALAR
         if kind is INT64:
             return f"[{number}]", number
-        if isinstance(kind, Text):
+        if isinstance(kind, TextType):
             return f'["{text}"]', text.encode()
         return f'["{text}", {number}]', (text.encode(), number)
 
@@ -141,7 +141,7 @@ def test_formats_are_filled_in_as_natively(tmp_path: Path) -> None:
             if choice.random() < 0.3:
                 text = choice.choice(("", "a", "some text"))
                 form += f"%{choice.choice(('', '-', '3', '-12', '12'))}s|".replace("%-s", "%s")
-                types.append(Text(64))
+                types.append(TextType(64))
                 written.append(f'"{text}"')
                 values.append(text.encode())
                 continue

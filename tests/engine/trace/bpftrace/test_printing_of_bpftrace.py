@@ -54,7 +54,12 @@ class Values:
     def simple_type(self) -> kinds.Type:
         choice = self.choice
         number = kinds.Integer(choice.choice((8, 16, 32, 64)), choice.random() < 0.7)
-        others = (kinds.BOOL, kinds.Text(choice.choice((4, 8, 64))), kinds.Buffer(16), ENUM)
+        others = (
+            kinds.BOOL,
+            kinds.TextType(choice.choice((4, 8, 64))),
+            kinds.BufferType(16),
+            ENUM,
+        )
         return choice.choice((number, number, *others, kinds.Pointer(kinds.INT64)))
 
     def type(self, depth: int = 0) -> kinds.Type:
@@ -80,10 +85,10 @@ class Values:
                 return min(max(some, least), most)
             case kinds.Boolean():
                 return choice.random() < 0.5
-            case kinds.Text():
+            case kinds.TextType():
                 size = choice.choice((0, 3, kind.size - 1, kind.size))
                 return bytes(choice.choice(self.letters) for _ in range(size))
-            case kinds.Buffer():
+            case kinds.BufferType():
                 return choice.randbytes(choice.randrange(8))
             case kinds.Pointer():
                 return choice.choice((0, 0x7FFF12345678, (1 << 64) - 1))
@@ -209,7 +214,7 @@ def test_formats_are_filled_in_as_there(source: BpftraceSource) -> None:
         for _ in range(choice.randrange(4)):
             kind = made.type()
             letter = "s"
-            if isinstance(kind, kinds.Buffer):
+            if isinstance(kind, kinds.BufferType):
                 letter = choice.choice(("r", "rx", "rh", "s"))
             elif isinstance(kind, kinds.Integer | kinds.Boolean | kinds.Pointer):
                 letter = choice.choice((*NUMBER_LETTERS, "d", "s"))

@@ -3,7 +3,7 @@
 import pytest
 from scriptkit import checked
 
-from engine.trace.bpftrace.text import ScriptError
+from engine.trace.bpftrace.text import WrongScriptError
 
 SHADOWING = r"Variable \$x was already declared. Variable shadowing is not allowed."
 
@@ -19,7 +19,7 @@ def test_a_variable_ends_with_its_block() -> None:
         "begin { $x = $x; }",
         "begin / $x / { $x = 1; }",
     ):
-        with pytest.raises(ScriptError, match=r"Undefined or undeclared variable: \$x"):
+        with pytest.raises(WrongScriptError, match=r"Undefined or undeclared variable: \$x"):
             checked(script)
 
 
@@ -29,7 +29,7 @@ def test_no_block_inside_has_another_of_its_name() -> None:
         "begin { $x = 1; let $x = 2; }",
         "begin { let $x; let $x; }",
     ):
-        with pytest.raises(ScriptError, match=SHADOWING):
+        with pytest.raises(WrongScriptError, match=SHADOWING):
             checked(script)
 
 

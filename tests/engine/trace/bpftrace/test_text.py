@@ -1,10 +1,10 @@
 """Remarks about places of scripts, as they are printed."""
 
-from engine.trace.bpftrace.text import Remark, Remarks, ScriptText, Span
+from engine.trace.bpftrace.text import ScriptRemark, ScriptRemarks, ScriptText, Span
 
 
 def _lines(text: str, start: int, end: int) -> list[str]:
-    remark = Remark("WARNING", "odd", Span(start, end), ScriptText("a.bt", text), "do not")
+    remark = ScriptRemark("WARNING", "odd", Span(start, end), ScriptText("a.bt", text), "do not")
     return list(remark.lines())
 
 
@@ -36,7 +36,7 @@ def test_a_very_long_line_is_shown_near_the_place() -> None:
 
 
 def test_remarks_are_kept_in_order() -> None:
-    remarks = Remarks(ScriptText("a.bt", "one two"))
+    remarks = ScriptRemarks(ScriptText("a.bt", "one two"))
     remarks.warning("odd", Span(0, 3))
     remarks.raise_errors()
     assert [one.severity for one in remarks.found] == ["WARNING"]

@@ -25,14 +25,14 @@ from engine.trace.bpftrace.types import (
     VOID,
     Aggregate,
     Array,
-    Buffer,
+    BufferType,
     Integer,
     Pointer,
     Record,
-    Shown,
-    Stack,
-    Symbol,
-    Text,
+    ShownType,
+    StackType,
+    SymbolType,
+    TextType,
     Tuple,
     Type,
 )
@@ -50,16 +50,16 @@ INTEGERS = st.builds(Integer, st.sampled_from((8, 16, 32, 64)), st.booleans())
 def test_names_and_sizes() -> None:
     for kind, name, kind_of, size in (
         (I32, "int32", "int", 4),
-        (Text(5), "string[5]", "string", 5),
-        (Text(0), "string", "string", 0),
-        (Buffer(4), "buffer[8]", "buffer", 8),
+        (TextType(5), "string[5]", "string", 5),
+        (TextType(0), "string", "string", 0),
+        (BufferType(4), "buffer[8]", "buffer", 8),
         (Pointer(VOID), "void *", "pointer", 8),
         (Array(U8, 16), "uint8[16]", "array", 16),
         (Tuple((I8, INT64, I8)), "(int8,int64,int8)", "tuple", 24),
         (Record((("a", I8), ("b", BOOL))), "record { .a = int8, .b = bool }", "record", 2),
-        (Stack("user", "perf", 3), "ustack_perf_3", "ustack", 40),
-        (Symbol("kernel"), "ksym_t", "ksym_t", 8),
-        (Shown("mac"), "mac_address", "mac_address", 6),
+        (StackType("user", "perf", 3), "ustack_perf_3", "ustack", 40),
+        (SymbolType("kernel"), "ksym_t", "ksym_t", 8),
+        (ShownType("mac"), "mac_address", "mac_address", 6),
         (Aggregate("sum", signed=False), "usum_t", "sum_t", 8),
         (Aggregate("count", signed=False), "count_t", "count_t", 8),
         (VOID, "void", "void", 0),
@@ -95,12 +95,12 @@ def test_promotion() -> None:
         (FREE, U32, "uint32"),
         (U32, FREE, "uint32"),
         (FREE, I32, "int32"),
-        (Text(3), Text(7), "string[7]"),
-        (Tuple((I8, Text(3))), Tuple((I32, Text(2))), "(int32,string[3])"),
+        (TextType(3), TextType(7), "string[7]"),
+        (Tuple((I8, TextType(3))), Tuple((I32, TextType(2))), "(int32,string[3])"),
         (Pointer(I8), Pointer(I32), "int32 *"),
         (INT64, Aggregate("sum"), "int64"),
         (Aggregate("sum", signed=False), Aggregate("sum"), "sum_t"),
-        (Text(3), I8, "none"),
+        (TextType(3), I8, "none"),
         (Tuple((I8,)), Tuple((I8, I8)), "none"),
         (Aggregate("sum"), Aggregate("count"), "none"),
         (Array(U8, 4), Array(U8, 6), "none"),
@@ -121,8 +121,8 @@ def test_what_fits() -> None:
     assert fits(FREE, U8)
     assert not fits(U32, I32)
     assert not fits(I8, UINT64)
-    assert fits(Text(3), Text(3))
-    assert not fits(Text(4), Text(3))
+    assert fits(TextType(3), TextType(3))
+    assert not fits(TextType(4), TextType(3))
     assert holds(U8, 255)
     assert not holds(U8, -1)
 

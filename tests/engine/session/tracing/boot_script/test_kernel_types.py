@@ -11,7 +11,7 @@ from engine.session.tracing.boot_script.attached_boot import CheckedBoot
 from engine.trace.bpftrace.parser import parse
 from engine.trace.bpftrace.text import ScriptText, Span
 from engine.trace.bpftrace.tree import AttachPoint
-from engine.trace.bpftrace.types import INT8, INT64, UINT64, Array, Integer, Pointer, Text
+from engine.trace.bpftrace.types import INT8, INT64, UINT64, Array, Integer, Pointer, TextType
 
 _KERNELS: dict[str, OpenedKernel] = {}
 INT32 = Integer(32, signed=True)
@@ -43,10 +43,10 @@ def test_arguments_come_from_btf_and_from_the_tables_of_the_image() -> None:
     assert types.argument_place(point("fentry", "ip_append_data"), "ipc") == 6
     switch = types.arguments(point("tracepoint", "sched_switch", "sched"))
     assert switch is not None
-    assert (switch["prev_comm"], switch["prev_pid"]) == (Text(16), INT32)
+    assert (switch["prev_comm"], switch["prev_pid"]) == (TextType(16), INT32)
     issue = types.arguments(point("tracepoint", "block_rq_issue", "block"))
     assert issue is not None
-    assert (issue["cmd"], issue["rwbs"]) == (INT64, Text(8))
+    assert (issue["cmd"], issue["rwbs"]) == (INT64, TextType(8))
     opens = types.arguments(point("tracepoint", "sys_enter_openat", "syscalls"))
     assert opens == {
         "__syscall_nr": INT32,
