@@ -83,7 +83,7 @@ def opened_boot_script(
         write_error: takes its warnings.
 
     Raises:
-        ScriptError: the script is wrong.
+        WrongScriptError: the script is wrong.
         ImageError: the kernel cannot be booted.
         CommandError: the output cannot be written.
     """

@@ -91,7 +91,7 @@ def opened_script(
         make: loads the guest.
 
     Raises:
-        ScriptError: the script is wrong.
+        WrongScriptError: the script is wrong.
         ImageError: the guest cannot be run.
         CommandError: the output cannot be written.
     """

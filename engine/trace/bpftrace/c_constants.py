@@ -53,7 +53,7 @@ def constant(
         size_of: gives the size of a type; None if it is not known.
 
     Raises:
-        ScriptError: it is not constant.
+        WrongScriptError: it is not constant.
     """
 
     def fault(text: str) -> WrongScriptError:
@@ -95,7 +95,7 @@ def expression_of(script: ScriptText, text: str, span: Span) -> Expression:
         span: the place of all of it.
 
     Raises:
-        ScriptError: it is none.
+        WrongScriptError: it is none.
     """
     words = TokenStream(script, text, span)
 

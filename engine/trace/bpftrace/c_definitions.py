@@ -143,7 +143,7 @@ class CDefinitions:
             defined: names that are defined for the preprocessor.
 
         Raises:
-            ScriptError: one of them is wrong, or needs a type that is known nowhere.
+            WrongScriptError: one of them is wrong, or needs a type that is known nowhere.
         """
         macros = CMacros(script, defined)
         found = cls(macros, outside, pointer_size, unnamed_align=unnamed_align)

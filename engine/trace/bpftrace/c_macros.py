@@ -92,7 +92,7 @@ class CMacros:
             value: gives the number that the text of a condition stands for.
 
         Raises:
-            ScriptError: a line is wrong.
+            WrongScriptError: a line is wrong.
         """
         found: list[CDefinition] = []
         for definition in definitions:
@@ -184,7 +184,7 @@ class CMacros:
             span: the place of its use.
 
         Raises:
-            ScriptError: it cannot be expanded.
+            WrongScriptError: it cannot be expanded.
         """
         return self._used(self.macros[name], arguments, span, ())
 

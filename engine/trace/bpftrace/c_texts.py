@@ -37,7 +37,7 @@ class CDefinitionTexts:
         """Take the definition that begins here; None if none does.
 
         Raises:
-            ScriptError: its attributes are no such.
+            WrongScriptError: its attributes are no such.
         """
         words = self._words
         start = words.start

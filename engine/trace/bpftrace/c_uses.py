@@ -32,7 +32,7 @@ class CMacroUses:
             name: the name.
 
         Raises:
-            ScriptError: the macro is no expression.
+            WrongScriptError: the macro is no expression.
         """
         macro = self._macros.macros.get(name)
         if macro is None:

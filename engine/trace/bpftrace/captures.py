@@ -27,9 +27,9 @@ class Capture(Struct, frozen=True):
         offsets: what follows, one after the other: the value is an address, this many bytes are
             added, and what is there is the value. The last one is read as `type`, the ones
             before it as pointers of the guest. None at all: the base is the value, as `type`.
-        type: of the value: Integer, Boolean, Enumeration, Pointer, Text (a string that ends
+        type: of the value: Integer, Boolean, Enumeration, Pointer, TextType (a string that ends
             with NUL, at most `size` bytes with it, which is "" where it cannot be read), or
-            Buffer and Structure (so many bytes). A `Text` has one offset at least.
+            BufferType and Structure (so many bytes). A `TextType` has one offset at least.
     """
 
     base: Literal["argument", "return", "register", "field", "marker"]

@@ -5,19 +5,19 @@ decided, parameters are literals, and a function that has several spellings is t
 
 | written | in a checked tree |
 |---|---|
-| `delete(@x[1])`, `delete(@x, 1)` | `Call("delete", (MapName, key))` |
-| `delete(@x)` of a map without keys | `Call("delete", (MapName,))` |
+| `delete(@x[1])`, `delete(@x, 1)` | `CallExpression("delete", (MapName, key))` |
+| `delete(@x)` of a map without keys | `CallExpression("delete", (MapName,))` |
 | `has_key(@x, 1)`, `len(@x)`, `clear(@x)`, `zero(@x)` | the map is a `MapName` that is no value |
-| `print(@x)`, `print(@x, 5, 2)` of a map with keys | `Call("print", (MapName, top, div))` |
+| `print(@x)`, `print(@x, 5, 2)` of a map with keys | `CallExpression("print", (MapName, top, div))` |
 | `print(@x)` of a scalar map | the same: the output has the map's name |
-| `print(@x[1])`, `print($y)` | `Call("print", (expression,))` |
+| `print(@x[1])`, `print($y)` | `CallExpression("print", (expression,))` |
 | `pid()`, `pid`, `nsecs()` | `Name("pid")`, `Name("nsecs")` |
-| `nsecs(boot)`, `kstack(perf, 3)` | a `Call`; `Name`s that are words have no type |
+| `nsecs(boot)`, `kstack(perf, 3)` | a `CallExpression`; `Name`s that are words have no type |
 | `sizeof`, `offsetof`, `comptime`, `$1`, `getopt()` | a literal |
 | `config`, `typeinfo()`, `args` without a member | a `RecordLiteral` |
-| `(*args).x`, `args->x` | a `Field` of `Name("args")` |
-| `printf("%d", 1)` | a `Call`; its first argument is a `StringLiteral` |
-| `@x = count()` | an `Assignment` with a `Call`, whose type is an `Aggregate` |
+| `(*args).x`, `args->x` | a `FieldAccess` of `Name("args")` |
+| `printf("%d", 1)` | a `CallExpression`; its first argument is a `StringLiteral` |
+| `@x = count()` | an `Assignment` with a `CallExpression`, whose type is an `Aggregate` |
 | `@x`, `@x[1]` of an aggregate, read as a number | in `conversions` with an `Integer` |
 """
 

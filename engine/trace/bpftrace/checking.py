@@ -66,7 +66,7 @@ def check(
         environment: variables of the environment.
 
     Raises:
-        ScriptError: it is wrong.
+        WrongScriptError: it is wrong.
         SettingError: the environment says what cannot be.
     """
     remarks = ScriptRemarks(text)

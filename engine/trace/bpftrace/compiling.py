@@ -44,7 +44,7 @@ class CompiledProbe:
             state: of the run that it is for.
 
         Raises:
-            ScriptError: blocks stand in too many blocks.
+            WrongScriptError: blocks stand in too many blocks.
         """
         self.probe: CheckedProbe = script.probes[number]
         self._state = state
@@ -131,6 +131,6 @@ def compile_script(
         state: of the run that it is for.
 
     Raises:
-        ScriptError: an action cannot be compiled.
+        WrongScriptError: an action cannot be compiled.
     """
     return [CompiledProbe(script, text, number, state) for number in range(len(script.probes))]

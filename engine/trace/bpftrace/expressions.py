@@ -126,7 +126,7 @@ class ExpressionReader:
         """Go one level down; `leave` goes up again.
 
         Raises:
-            ScriptError: it is too deep.
+            WrongScriptError: it is too deep.
         """
         self._depth += 1
         if self._depth > MAX_NESTING:
@@ -153,7 +153,7 @@ class ExpressionReader:
         """An expression of any kind.
 
         Raises:
-            ScriptError: there is none.
+            WrongScriptError: there is none.
         """
         return self.rest(self._unary())
 
@@ -285,7 +285,7 @@ class ExpressionReader:
         """An operand without what stands before and behind it.
 
         Raises:
-            ScriptError: there is none.
+            WrongScriptError: there is none.
         """
         words = self._words
         kind, start = words.kind, words.start

@@ -34,7 +34,7 @@ def with_imports(script: ScriptText, folder: Path) -> ScriptText:
         folder: where its file is; imports are relative to it.
 
     Raises:
-        ScriptError: a file cannot be read, or is none that can be imported.
+        WrongScriptError: a file cannot be read, or is none that can be imported.
     """
     files = ImportedFiles(script)
     if "import" in script.text:

@@ -39,7 +39,7 @@ def grown(words: TokenStream, height: int) -> int:
     """The height of a tree over one of a height.
 
     Raises:
-        ScriptError: it becomes too high.
+        WrongScriptError: it becomes too high.
     """
     if height >= MAX_HEIGHT:
         raise words.failure(f"expression too long: more than {MAX_HEIGHT} parts in a chain")

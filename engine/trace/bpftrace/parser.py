@@ -68,7 +68,7 @@ def parse(
             none, and those are errors.
 
     Raises:
-        ScriptError: something in it is not understood.
+        WrongScriptError: something in it is not understood.
     """
     remarks = ScriptRemarks(script)
     if len(script.text) > MAX_SCRIPT:
@@ -112,7 +112,7 @@ def imports_of(script: ScriptText, part: Span) -> list[StringLiteral]:
     """The imports of a part of a script.
 
     Raises:
-        ScriptError: what stands before that is not understood.
+        WrongScriptError: what stands before that is not understood.
     """
     reader = _ScriptFileReader(
         script, part, "", CMacros(script, ()), ScriptRemarks(script), CommandWords()

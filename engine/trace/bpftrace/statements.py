@@ -62,7 +62,7 @@ class StatementReader:
         """A block without a value: that of a probe or a loop.
 
         Raises:
-            ScriptError: something in it is not understood.
+            WrongScriptError: something in it is not understood.
         """
         return _valueless(self.block())
 
@@ -70,7 +70,7 @@ class StatementReader:
         """A block; its value is the last expression, if no semicolon follows that.
 
         Raises:
-            ScriptError: something in it is not understood.
+            WrongScriptError: something in it is not understood.
         """
         words = self._words
         start = words.start
@@ -221,7 +221,7 @@ class StatementReader:
         """An import, up to the semicolon behind it; the literal has the place of all of it.
 
         Raises:
-            ScriptError: it is none.
+            WrongScriptError: it is none.
         """
         words = self._words
         words.next()

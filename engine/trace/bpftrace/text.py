@@ -190,7 +190,7 @@ class ScriptRemarks(Struct):
         """End the work on a script that is wrong.
 
         Raises:
-            ScriptError: there was an error.
+            WrongScriptError: there was an error.
         """
         errors = [remark for remark in self.found if remark.severity == "ERROR"]
         if errors:

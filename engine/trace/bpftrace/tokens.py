@@ -143,7 +143,7 @@ class TokenStream:
         """Take a word that must be there.
 
         Raises:
-            ScriptError: it is not.
+            WrongScriptError: it is not.
         """
         if self.word != word:
             raise self.failure(f"expected '{word}'")
@@ -153,7 +153,7 @@ class TokenStream:
         """Take a name.
 
         Raises:
-            ScriptError: there is none; `wanted` says what was expected.
+            WrongScriptError: there is none; `wanted` says what was expected.
         """
         if self.kind != NAME:
             raise self.failure(wanted)
@@ -179,7 +179,7 @@ class TokenStream:
         """Take a number, its suffix and its unit worked in (src/util/int_parser.cpp).
 
         Raises:
-            ScriptError: it is none.
+            WrongScriptError: it is none.
         """
         word, start = self.word, self.start
         shape = _NUMBER.match(word)
@@ -208,7 +208,7 @@ class TokenStream:
         """Take a string.
 
         Raises:
-            ScriptError: it has no end, or an escape that means nothing.
+            WrongScriptError: it has no end, or an escape that means nothing.
         """
         if self.kind != STRING:
             return self._broken_string()

@@ -50,7 +50,7 @@ class TypeNameReader:
         """A type that must be there.
 
         Raises:
-            ScriptError: it is not.
+            WrongScriptError: it is not.
         """
         found = self.attempt()
         if found is None:
@@ -115,7 +115,7 @@ class TypeNameReader:
         """A type or `typeof(...)`, as behind `let $x:`.
 
         Raises:
-            ScriptError: there is none.
+            WrongScriptError: there is none.
         """
         return self.type_of() if self._words.word == "typeof" else self.written()
 

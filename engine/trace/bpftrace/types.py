@@ -2,17 +2,17 @@
 
 | type | Python |
 |---|---|
-| Integer, Enum | int, inside the range of the type |
+| Integer, Enumeration | int, inside the range of the type |
 | Boolean | bool |
-| Text | bytes without the NUL |
-| Buffer | bytes |
+| TextType | bytes without the NUL |
+| BufferType | bytes |
 | Pointer | int from 0 to 2**64 - 1 |
 | Array | tuple |
 | Structure | bytes, read by its layout |
 | Tuple, Record | tuple |
-| Stack | `values.StackValue` |
-| Symbol | `values.SymbolValue` |
-| Inet, Mac, CgroupPath, Username, StrError, Timestamp | a record of `values` |
+| StackType | `values.StackValue` |
+| SymbolType | `values.SymbolValue` |
+| ShownType | a record of `values` |
 | an aggregate | a record of `maps` |
 """
 

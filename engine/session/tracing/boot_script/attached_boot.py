@@ -80,7 +80,7 @@ class CheckedBoot:
         """Check a script.
 
         Raises:
-            ScriptError: it is wrong, or asks for what a booted kernel does not have.
+            WrongScriptError: it is wrong, or asks for what a booted kernel does not have.
         """
         self.opened, self.tree = opened, tree
         self.text = ScriptText(request.name, request.text)
@@ -106,7 +106,7 @@ class CheckedBoot:
             given: those of the user, whose own events stay enabled.
 
         Raises:
-            ScriptError: there are too many.
+            WrongScriptError: there are too many.
         """
         wanted: dict[str, None] = {}
         last: AttachPoint | None = None
@@ -168,7 +168,7 @@ class AttachedBootScript:
             began: nanoseconds since 1970 at power-on.
 
         Raises:
-            ScriptError: something that it names is not there.
+            WrongScriptError: something that it names is not there.
         """
         opened, cpu = script.opened, machine.cpu
         self.incomplete = False

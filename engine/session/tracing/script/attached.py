@@ -93,7 +93,7 @@ class AttachedScript:
         """Check a script, and place its probes.
 
         Raises:
-            ScriptError: it is wrong, or something that it names is not there.
+            WrongScriptError: it is wrong, or something that it names is not there.
         """
         session, run, request = self._session, self._run, self._request
         verdicts = session.probes().verdicts
@@ -155,7 +155,7 @@ class AttachedScript:
         """Check a script; places that are nowhere are told of before what comes of that.
 
         Raises:
-            ScriptError: it is wrong, or a place is nowhere.
+            WrongScriptError: it is wrong, or a place is nowhere.
         """
         request = self._request
         remarks = ScriptRemarks(text)
