@@ -8,7 +8,7 @@ decided, parameters are literals, and a function that has several spellings is t
 | `delete(@x[1])`, `delete(@x, 1)` | `CallExpression("delete", (MapName, key))` |
 | `delete(@x)` of a map without keys | `CallExpression("delete", (MapName,))` |
 | `has_key(@x, 1)`, `len(@x)`, `clear(@x)`, `zero(@x)` | the map is a `MapName` that is no value |
-| `print(@x)`, `print(@x, 5, 2)` of a map with keys | `CallExpression("print", (MapName, top, div))` |
+| `print(@x, 5, 2)` of a map with keys | `CallExpression("print", (MapName, top, div))` |
 | `print(@x)` of a scalar map | the same: the output has the map's name |
 | `print(@x[1])`, `print($y)` | `CallExpression("print", (expression,))` |
 | `pid()`, `pid`, `nsecs()` | `Name("pid")`, `Name("nsecs")` |
