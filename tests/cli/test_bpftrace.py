@@ -312,3 +312,19 @@ def test_the_tool_hears_signals(tmp_path: Path) -> None:
             time.sleep(0.1)
         assert process.stdout.read() == b"first second\n\n\n"
     assert process.returncode == 4
+
+
+def test_files_that_a_script_imports_and_the_guest_as_target(
+    program: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "parts").mkdir()
+    (tmp_path / "parts" / "twice.bt").write_text("macro twice(x) { x * 2 }\n")
+    script = tmp_path / "main.bt"
+    script.write_text('import "parts/twice.bt";\nuprobe:fib /arg0 > 5/ { print(twice(arg0)); }\n')
+    words = ("bpftrace", "-q", str(script), "--", str(program))
+    found = run(*words, cwd=program.parent)  # imports are relative to the script's file
+    assert found.out == f"{GUEST}12\n\n\n", found.err
+    (tmp_path / "parts" / "twice.bt").write_text("macro twice(x) { x * }\n")
+    found = run(*words, cwd=program.parent)
+    assert found.code == 2
+    assert "twice.bt:1:22" in found.err

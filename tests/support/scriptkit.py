@@ -61,6 +61,7 @@ class PlainSurroundings(Struct):
         refused: providers that are not there, and what to say of them.
         registers: names for `reg()`.
         pointer_size: bytes of an address.
+        aligns_unnamed: bitfields without a name align structures.
         symbols: that are there; None for any.
     """
 
@@ -71,6 +72,7 @@ class PlainSurroundings(Struct):
     refused: Mapping[str, str] = {}
     registers: Sequence[str] = X86_64
     pointer_size: int = 8
+    aligns_unnamed: bool = False
     symbols: Sequence[str] | None = None
 
     def struct(self, name: str) -> DataType | None:

@@ -14,10 +14,9 @@ from engine.session.tracing.script.attached import AttachedScript
 from engine.session.tracing.script.moments import ScriptMoments
 from engine.session.tracing.script.output import ScriptSink
 from engine.session.tracing.script.running import ScriptRun
+from engine.session.tracing.script.script_source import script_source
 from engine.session.tracing.tracing import Tracing
-from engine.trace.bpftrace.parser import parse
 from engine.trace.bpftrace.printing import TextOutput
-from engine.trace.bpftrace.text import ScriptText
 
 _SHOWN: Final = 200
 """Lines of a script's output that are shown, the last ones."""
@@ -42,8 +41,9 @@ class ShownScript:
         Raises:
             KprobeTuiError: it is wrong, or a place of it cannot be probed.
         """
-        text = ScriptText(request.name, request.text)
-        tree = parse(text, request.parameters)
+        text, tree = script_source(
+            request.name, request.text, request.parameters, session.config.guest
+        )
         self._session = session
         self._name = request.name
         self._lines: deque[str] = deque(maxlen=_SHOWN)

@@ -16,8 +16,7 @@ from engine.session.protocol.scripts import BootScriptRequest
 from engine.session.tracing.boot_script.attached_boot import AttachedBootScript, CheckedBoot
 from engine.session.tracing.boot_script.kernel_listing import KernelListing
 from engine.session.tracing.script.output import ScriptSink
-from engine.trace.bpftrace.parser import parse
-from engine.trace.bpftrace.text import ScriptText
+from engine.session.tracing.script.script_source import script_source
 
 Write = Callable[[bytes], object]
 
@@ -87,9 +86,9 @@ def opened_boot_script(
         ImageError: the kernel cannot be booted.
         CommandError: the output cannot be written.
     """
-    tree = parse(ScriptText(request.name, request.text))
+    text, tree = script_source(request.name, request.text, request.parameters)
     kernel = bootable_kernel(boot.kernel)
-    script = CheckedBoot(OpenedKernel(kernel, request.kernel), request, tree)
+    script = CheckedBoot(OpenedKernel(kernel, request.kernel), request, text, tree)
     outputs = OutputFiles(boot.kernel, *filter(None, (boot.initrd, boot.init)), *boot.disks)
     try:
         sink = ScriptSink(outputs, request.output, write, write_error)

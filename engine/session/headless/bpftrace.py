@@ -15,8 +15,8 @@ from engine.session.protocol.scripts import FORMATS as FORMATS
 from engine.session.protocol.scripts import ScriptRequest
 from engine.session.tracing.script.output import ScriptSink
 from engine.session.tracing.script.running import ScriptRun
+from engine.session.tracing.script.script_source import script_source
 from engine.session.tracing.tracing import Tracing
-from engine.trace.bpftrace.parser import parse
 from engine.trace.bpftrace.text import MAX_SCRIPT, ScriptText
 
 if TYPE_CHECKING:
@@ -95,8 +95,9 @@ def opened_script(
         ImageError: the guest cannot be run.
         CommandError: the output cannot be written.
     """
-    text = ScriptText(request.name, request.text)
-    tree = parse(text, request.parameters)
+    text, tree = script_source(
+        request.name, request.text, request.parameters, request.config.guest
+    )
     from engine.session.tracing.script.attached import AttachedScript  # a list needs no compiler
 
     with _loaded(request.config, make) as session:

@@ -47,6 +47,10 @@ class ScriptSurroundings(Protocol):
         """Bytes of an address."""
 
     @property
+    def aligns_unnamed(self) -> bool:
+        """True if bitfields without a name align structures, as on AArch64."""
+
+    @property
     def registers(self) -> Sequence[str]:
         """The names that `reg()` takes."""
 

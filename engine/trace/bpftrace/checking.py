@@ -101,7 +101,13 @@ def _types(script: Script, text: ScriptText, surroundings: ScriptSurroundings) -
         return surroundings.typedef(name)
 
     size = surroundings.pointer_size
-    own = CDefinitions.of(script.definitions, text, pointer_size=size, outside=outside)
+    own = CDefinitions.of(
+        script.definitions,
+        text,
+        pointer_size=size,
+        unnamed_align=surroundings.aligns_unnamed,
+        outside=outside,
+    )
     return TypeLookup((ScriptTypes(own), surroundings), size)
 
 

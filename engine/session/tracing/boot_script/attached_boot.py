@@ -76,14 +76,16 @@ class CheckedBoot:
         checked: the script.
     """
 
-    def __init__(self, opened: OpenedKernel, request: BootScriptRequest, tree: Script) -> None:
+    def __init__(
+        self, opened: OpenedKernel, request: BootScriptRequest, text: ScriptText, tree: Script
+    ) -> None:
         """Check a script.
 
         Raises:
             WrongScriptError: it is wrong, or asks for what a booted kernel does not have.
         """
         self.opened, self.tree = opened, tree
-        self.text = ScriptText(request.name, request.text)
+        self.text = text
         self.points = KernelPoints(opened)
         self.types = KernelTypes(opened, self.points)
         self.checked: CheckedScript = check(

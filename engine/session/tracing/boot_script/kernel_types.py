@@ -82,6 +82,11 @@ class KernelTypes:
         self._function = lru_cache(maxsize=4096)(self._found_function)
 
     @property
+    def aligns_unnamed(self) -> bool:
+        """True if bitfields without a name align structures: not on x86-64."""
+        return False
+
+    @property
     def pointer_size(self) -> int:
         """Bytes of an address."""
         return _WORD

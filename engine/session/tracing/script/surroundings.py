@@ -114,6 +114,11 @@ class GuestSurroundings:
         self.missing: dict[AttachPoint, str] = {}
 
     @property
+    def aligns_unnamed(self) -> bool:
+        """True if bitfields without a name align structures (AAPCS64, 10.1.8.3)."""
+        return self._arch.name == "aarch64"
+
+    @property
     def pointer_size(self) -> int:
         """Bytes of an address."""
         return self._arch.bits // 8

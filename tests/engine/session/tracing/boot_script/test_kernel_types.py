@@ -8,8 +8,8 @@ from engine.session.kernel.opened import OpenedKernel
 from engine.session.protocol.kernels import KernelChoice
 from engine.session.protocol.scripts import BootScriptRequest
 from engine.session.tracing.boot_script.attached_boot import CheckedBoot
-from engine.trace.bpftrace.parser import parse
-from engine.trace.bpftrace.text import ScriptText, Span
+from engine.session.tracing.script.script_source import script_source
+from engine.trace.bpftrace.text import Span
 from engine.trace.bpftrace.tree import AttachPoint
 from engine.trace.bpftrace.types import INT8, INT64, UINT64, Array, Integer, Pointer, TextType
 
@@ -22,7 +22,8 @@ def checked(script: str, kernel: str = AMD64_61) -> CheckedBoot:
     if opened is None:
         opened = _KERNELS[kernel] = OpenedKernel.open(image_path(kernel), KernelChoice())
     request = BootScriptRequest("stdin", script)
-    return CheckedBoot(opened, request, parse(ScriptText("stdin", script)))
+    text, tree = script_source(request.name, request.text, ())
+    return CheckedBoot(opened, request, text, tree)
 
 
 def point(provider: str, function: str, target: str = "") -> AttachPoint:
