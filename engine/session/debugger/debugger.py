@@ -119,7 +119,7 @@ class Debugger:
         self._guard = guard
         self.confirm, self.pending_breakpoints = not attached, "auto"
         self.attached, self.remote = attached, remote
-        self.stops = UserStops(control, self._holds, shared=attached)
+        self.stops = UserStops(control, self._holds, self.complain, shared=attached)
         self.pending: list[ScriptLine] = []
         self.signals, self.signal = SignalTable(), 0
         self.displays: dict[int, Display] = {}
