@@ -76,3 +76,31 @@ def test_a_call_through_memory_is_stepped_out_of_line(guest: Held) -> None:
         assert guest.view.reason == f"breakpoint 2.{part}: through_memory()"
     guest.do(cmd.Continue())
     assert guest.view.exit_code == 0
+
+
+def test_a_program_that_a_signal_has_killed_is_looked_at_by_words(tmp_path: Path) -> None:
+    source = (
+        "#include <stdlib.h>\n"
+        "int deep(int n) { return n ? deep(n - 1) + n : (abort(), 0); }\n"
+        "int main() { return deep(3); }\n"
+    )
+    program = build(tmp_path, "deep", source, "-g", "-O0")
+    with held(str(program)) as guest:
+        Console(guest.control, guest._tell)
+        guest.do(cmd.TypedLine("run"))
+        assert "\nProgram terminated with signal SIGABRT, Aborted.\n" in guest.all(ev.Done)[-1].text
+        frames = _told(guest, "bt").splitlines()
+        assert [line.partition(" in ")[2][:10] for line in frames[-5:-1]] == [
+            f"deep (n={number})" for number in range(4)
+        ]
+        assert _told(guest, f"frame {len(frames) - 2}").endswith("abort(), 0); }")
+        assert _told(guest, "print n") == "$1 = 3"
+        assert _told(guest, "info registers rip").startswith("rip            0x")
+        for word in ("stepi", "print deep(0)", "set var n = 4", "set $rax = 1"):
+            assert guest.fail(cmd.TypedLine(word)) is not None, word
+
+
+def test_hook_stop_is_carried_out_where_a_breakpoint_is_silent(guest: Held) -> None:
+    guest.do(cmd.TypedLine("define hook-stop\necho hooked\\n\nend"))
+    guest.do(cmd.TypedLine("break two::trapped"), cmd.TypedLine("commands\nsilent\nend"))
+    assert _told(guest, "continue") == "hooked"
