@@ -362,6 +362,8 @@ class KprobeApp(App[int]):
                     panes.console.printed(text)
                 case ev.WordsKnown(words):
                     self.words = {name: names[0] for names, _ in words for name in names}
+                case ev.LineCompleted(line, lines):
+                    self._messages.offer(line, lines)
                 case ev.Listed(form, lines):
                     self._copy_listed(form, lines)
                 case ev.Snapshot():
@@ -653,6 +655,11 @@ class KprobeApp(App[int]):
         self.copy_to_clipboard(selected)
         self.screen.clear_selection()
         return True
+
+    @property
+    def themes(self) -> list[str]:
+        """Names of the themes there are."""
+        return sorted(self.available_themes)
 
     def use_theme(self, name: str) -> None:
         """Change the theme.

@@ -62,6 +62,10 @@ class Desk(Protocol):
     def copy_selection(self) -> bool:
         """Copy what is selected with the mouse or in a line; False if nothing is."""
 
+    @property
+    def themes(self) -> list[str]:
+        """Names of the themes there are."""
+
     def use_theme(self, name: str) -> None:
         """Change the theme.
 
