@@ -32,7 +32,6 @@ from tui.controls import Controls
 from tui.guest_input import GuestInput
 from tui.key_queue import KeyQueue
 from tui.keymap import BY_ID, Action, bindings, spelled
-from tui.line_in_hand import LineInHand
 from tui.messages import Ask, Copied, Followed, Located, Say, Written
 from tui.palette import Everything
 from tui.panes.code_view import CodeView
@@ -56,6 +55,7 @@ from tui.widgets.bars import MessageLine, Question, StatusBar
 from tui.widgets.hints import Hints
 from tui.widgets.pane import Pane
 from tui.widgets.timeline import Timeline
+from tui.work_in_hand import WorkInHand
 
 Result = TypeVar("Result")
 
@@ -194,7 +194,7 @@ class KprobeApp(App[int]):
         self._guest_input = GuestInput(self, self.body)
         self._hints = Hints(self._fits)
         self._status = StatusBar(id="status")
-        self._in_hand = LineInHand(self, self._status.work)
+        self._in_hand = WorkInHand(self, self._status.work)
         self._messages = MessageLine(self.body.focus_pane, id="message")
         self._definitions = definitions
         self._recording = config.recording is not None
@@ -204,17 +204,17 @@ class KprobeApp(App[int]):
         """Have the engine carry a command out; what words have said before is out of date."""
         if kind_of(command).changes_view:
             self._answered = False
+        self._in_hand.sent(command)
         self.bridge.post(command)
 
     @property
     def works(self) -> bool:
-        """True while the engine has not answered a line of gdb's words."""
+        """True while the engine has not answered a command that may take long."""
         return self._in_hand.is_there
 
     def type(self, line: str) -> None:
         """Have the engine carry a line of gdb's words out."""
         self.panes.console.typed(line)
-        self._in_hand.typed(line)
         self.post(cmd.TypedLine(line))
 
     def _restoring(self) -> SessionRestore:
@@ -289,9 +289,18 @@ class KprobeApp(App[int]):
         """Keep keys in line; all else is as ever."""
         if isinstance(event, Key) and not event.is_forwarded:
             self._messages.pass_by()
+            if event.key == "escape" and self._gives_up:
+                self.controls.motions.run(cmd.Halt())
+                return
             await self.key_queue.take(event)
         else:
             await super().on_event(event)
+
+    @property
+    def _gives_up(self) -> bool:
+        """True where Escape ends what is worked on: nothing is open that it would close."""
+        typing = isinstance(self.focused, Input)
+        return self._status.works and not typing and len(self.screen_stack) == 1
 
     def action_do(self, action: str) -> None:
         """Do an action of `tui.keymap`."""
@@ -474,6 +483,7 @@ class KprobeApp(App[int]):
 
     def _done(self, command: cmd.Command, text: str) -> None:
         """A command was carried out: say what it did, unless the view shows it anyway."""
+        self._in_hand.answered(command)
         self._moved |= kind_of(command).moves or isinstance(command, cmd.PhaseBack)
         self.controls.slow_motion.done(command)
         if isinstance(command, _SAID):
@@ -481,7 +491,6 @@ class KprobeApp(App[int]):
             if isinstance(command, cmd.ChangeTrigger) and command.text.startswith("hist:"):
                 self.body.show_pane("histogram")
         elif isinstance(command, cmd.TypedLine):
-            self._in_hand.answered()
             self._answer(text)
         elif isinstance(command, cmd.Restore) and self._restore is not None:
             self._restore.recalled()
@@ -503,12 +512,12 @@ class KprobeApp(App[int]):
     def _failed(self, event: ev.Failed) -> None:
         """A command was not carried out; a definition can be put right."""
         command = event.command
+        self._in_hand.answered(command)
         if isinstance(command, cmd.StepPhase | cmd.ContinueToHit | cmd.PhaseBack):
             self.controls.slow_motion.stop()
         if isinstance(command, cmd.TraceFunctions):
             self.controls.functions.refused(command.globs)
         if isinstance(command, cmd.TypedLine):
-            self._in_hand.answered()
             self._answered = True
             if event.hint:  # it did not get as far as to print that
                 self.panes.console.failed(event.text)

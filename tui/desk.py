@@ -27,7 +27,7 @@ class Desk(Protocol):
 
     @property
     def works(self) -> bool:
-        """True while the engine has not answered a line of gdb's words."""
+        """True while the engine has not answered a command that may take long."""
 
     def type(self, line: str) -> None:
         """Have the engine carry a line of gdb's words out."""

@@ -55,6 +55,11 @@ class StatusBar(Static):
         self._work = text
         self._renew()
 
+    @property
+    def works(self) -> bool:
+        """True while it is shown that the engine works on something."""
+        return bool(self._work)
+
     def on_resize(self) -> None:
         """Show more or fewer parts for another width."""
         self._renew()
