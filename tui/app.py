@@ -10,6 +10,7 @@ from textual.app import App, ComposeResult
 from textual.binding import Binding, BindingType
 from textual.command import Provider
 from textual.events import Event, Key
+from textual.filter import Monochrome, NoColor
 from textual.screen import Screen
 from textual.scrollbar import ScrollBar, ScrollBarRender
 from textual.timer import Timer
@@ -158,6 +159,8 @@ class KprobeApp(App[int]):
         super().__init__()
         self.settings = Settings() if settings is None else settings
         self.ascii = self.settings.ascii
+        if self.no_color:  # Textual would send shades of grey
+            self._filters = [NoColor() if type(f) is Monochrome else f for f in self._filters]
         ScrollBar.renderer = PlainScrollBar if self.ascii else ScrollBarRender
         self.view = GuestView()
         self.words: dict[str, str] = {}
