@@ -88,7 +88,8 @@ def test_a_program_that_a_signal_has_killed_is_looked_at_by_words(tmp_path: Path
     with held(str(program)) as guest:
         Console(guest.control, guest._tell)
         guest.do(cmd.TypedLine("run"))
-        assert "\nProgram terminated with signal SIGABRT, Aborted.\n" in guest.all(ev.Done)[-1].text
+        told = guest.all(ev.Done)[-1].text
+        assert "\nProgram terminated with signal SIGABRT, Aborted.\n" in told
         frames = _told(guest, "bt").splitlines()
         assert [line.partition(" in ")[2][:10] for line in frames[-5:-1]] == [
             f"deep (n={number})" for number in range(4)
