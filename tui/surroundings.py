@@ -1,4 +1,4 @@
-"""What the environment tells of the terminal: its letters, its background, what it can do."""
+"""The terminal as the environment describes it: its letters, its background, its abilities."""
 
 from collections.abc import Mapping
 from typing import Final

@@ -1,4 +1,4 @@
-"""What the engine is carrying out, once the user has to wait for it."""
+"""The command that the engine is carrying out, once the user has to wait for it."""
 
 import re
 from collections.abc import Callable

@@ -234,7 +234,7 @@ class MessageLine(Vertical):
         return self.histories.setdefault(self._question.what.partition(" ")[0], [])
 
     def _label(self) -> None:
-        """What is asked, or that the history is searched."""
+        """Show the words in front of the line: the question, or that the history is searched."""
         what = self._question.what
         if self._sought is not None:
             what = "search"

@@ -1,4 +1,4 @@
-"""What helps with a line that is being typed: a search in those before, choices in columns."""
+"""Help for a line that is being typed: a search in those before, choices in columns."""
 
 from collections.abc import Callable, Sequence
 from itertools import takewhile
@@ -71,7 +71,7 @@ class LineInput(Input):
 
 
 def common_front(lines: Sequence[str]) -> int:
-    """How much all lines have in common up to the word in which they differ."""
+    """The length of what all lines share, up to the word in which they differ."""
     return beginning(lines).rfind(" ") + 1
 
 

@@ -1,4 +1,4 @@
-"""What a line that is being typed may become, as gdb's `complete` has it.
+"""Completion of a line that is being typed, as gdb's `complete` has it.
 
 Names of the program itself come first; those of its libraries are offered where it has none. What
 stands where is looked up, never computed: no function of the program is called for a completion.
@@ -71,7 +71,7 @@ class Completing:
         return [front + one for one in islice(dict.fromkeys(found), MOST)]
 
     def _found(self, line: str) -> tuple[str, Iterable[str]]:
-        """What stays of a line, and what may follow."""
+        """The front of a line that stays, and the texts that may follow it."""
         name, space, rest = line.partition(" ")
         if not space:
             known = (one for names, _ in self._words.listed() for one in names)
@@ -254,7 +254,7 @@ def _begun(typed: str, names: Iterable[str]) -> list[str]:
 
 
 def _begin_of_value(text: str) -> int:
-    """Where the value begins that stands at the end: "1 + a.b[i]" has it at the a."""
+    """The column at which the last value of a text begins: the a of "1 + a.b[i]"."""
     at, depth = len(text), 0
     while at:
         letter = text[at - 1]
