@@ -29,6 +29,7 @@ from engine.session.protocol.views import GuestView, RunState
 from tui.body import Body
 from tui.bridge import PERIOD, Bridge
 from tui.command_line import command_question
+from tui.contrast import ContrastFilter
 from tui.controls import Controls
 from tui.guest_input import GuestInput
 from tui.key_queue import KeyQueue
@@ -51,6 +52,7 @@ from tui.screens.help import HelpScreen
 from tui.screens.main import MainScreen
 from tui.session_restore import SessionRestore
 from tui.settings import Settings
+from tui.source_files import SourceFiles
 from tui.store import EventStore
 from tui.widgets.bars import MessageLine, Question, StatusBar
 from tui.widgets.hints import Hints
@@ -90,6 +92,8 @@ _SAID: Final = (
 """Commands whose success is told: no view shows it by itself."""
 _LAST: Final = 1 << 62
 """A tick behind all others."""
+_FRAMES_LOOKED_AT: Final = 50
+"""Frames among which one with source is looked for."""
 _SHORT: Final = 3
 """Lines that have room where messages stand."""
 
@@ -161,6 +165,8 @@ class KprobeApp(App[int]):
         self.ascii = self.settings.ascii
         if self.no_color:  # Textual would send shades of grey
             self._filters = [NoColor() if type(f) is Monochrome else f for f in self._filters]
+        else:
+            self._filters.append(ContrastFilter())
         ScrollBar.renderer = PlainScrollBar if self.ascii else ScrollBarRender
         self.view = GuestView()
         self.words: dict[str, str] = {}
@@ -457,6 +463,8 @@ class KprobeApp(App[int]):
         self._guest_input.show(view)
         if old.state is not view.state:
             self._hints.renew()
+            if view.state is RunState.ENDED:
+                self._look_at_source(view)
         if view.frame != old.frame and view.frame < len(view.frames):
             self.controls.navigator.show_code(view.frames[view.frame].pc)
         if self._moved or old.state is not view.state or old.reason != view.reason:
@@ -483,6 +491,20 @@ class KprobeApp(App[int]):
         if view.state in (RunState.STOPPED, RunState.ENDED) and not self._answered:
             severity = "error" if view.reason.startswith("killed") else "information"
             self.say(view.reason, severity)
+
+    def _look_at_source(self, view: GuestView) -> None:
+        """Of a program that a signal has killed, look at the first frame whose source is there.
+
+        The innermost ones are those of abort() in a C library; `d` leads to them.
+        """
+        if not view.reason.startswith("killed") or view.frame:
+            return
+        files = SourceFiles()
+        for frame in view.frames[:_FRAMES_LOOKED_AT]:
+            if frame.file and files.line(frame.file, frame.line):
+                if frame.number:
+                    self.post(cmd.SelectFrame(frame.number))
+                return
 
     def _done(self, command: cmd.Command, text: str) -> None:
         """A command was carried out: say what it did, unless the view shows it anyway."""
