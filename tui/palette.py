@@ -1,6 +1,5 @@
 """The palette (ctrl+p): every action, every command, panes, probes, functions, themes."""
 
-from asyncio import sleep, to_thread
 from collections.abc import Callable
 from functools import partial
 from typing import Final, cast
@@ -16,8 +15,6 @@ from tui.panes.registry import PANES
 from tui.render import harmless
 
 _FUNCTIONS = 30
-_PAUSE: Final = 0.06
-"""Seconds between the last letter and the search for it."""
 
 
 def _copy_as(form: str, on: Controls) -> None:
@@ -26,10 +23,6 @@ def _copy_as(form: str, on: Controls) -> None:
 
 def _typed(begin: str, on: Controls) -> None:
     on.desk.ask(command_question(on, begin))
-
-
-def _place(name: str, on: Controls) -> None:
-    on.desk.post(cmd.Define(on.browser.default_definition(name)))
 
 
 _MORE: Final[tuple[tuple[str, Callable[[Controls], object]], ...]] = (
@@ -86,8 +79,7 @@ class Everything(Provider):
             yield DiscoveryHit(text, partial(do, on))
 
     async def search(self, query: str) -> Hits:
-        """All that fits, a moment after the last letter: each letter begins another search."""
-        await sleep(_PAUSE)
+        """All that fits."""
         on, matcher = self._on, self.matcher(query)
         for action in ACTIONS:
             text = f"{action.help}  ({on.desk.key_text(action)})"
@@ -99,7 +91,7 @@ class Everything(Provider):
         for spec in COMMANDS:
             text = f":{spec.names[0]} {spec.usage}  {spec.help}"
             if (score := matcher.match(text)) > 0:
-                type_it = partial(_typed, f"{spec.names[0]} ", on)
+                type_it = partial(on.desk.ask, command_question(on, spec.names[0] + " "))
                 yield Hit(score, matcher.highlight(text), type_it)
         for name in on.history.branches():
             for text, do in (
@@ -123,14 +115,13 @@ class Everything(Provider):
             if (score := matcher.match(text)) > 0:
                 yield Hit(score, matcher.highlight(text), partial(on.desk.use_theme, theme))
         wanted = query.removeprefix("go to ").removeprefix("probe ").strip()
-        # In a thread, as the first look reads all symbols.
-        find = on.browser.complete
-        for match in await to_thread(find, wanted, _FUNCTIONS) if wanted else ():
+        for match in on.browser.complete(wanted, _FUNCTIONS) if wanted else ():
             name = harmless(match.name)
             score = self.matcher(wanted).match(name) or 0.1
             if not query.startswith("probe "):
                 go = partial(on.navigator.go_to, match.name)
                 yield Hit(score, Content(f"go to {name}"), go, text=name)
-            place = partial(_place, match.name, on)
+            line = on.browser.default_definition(match.name)
+            place = partial(on.desk.post, cmd.Define(line))
             if not query.startswith("go to "):
                 yield Hit(score * 0.9, Content(f"probe {name}"), place, text=name)
