@@ -5,6 +5,7 @@ Events of which only the last counts (views) are kept once. When the outbox hold
 rows or too much output, the guest waits: nothing is dropped.
 """
 
+import os
 import sys
 import threading
 import time
@@ -30,6 +31,8 @@ _PATIENCE: Final = 1.0
 """Seconds that the end of a guest waits for its last output to be taken."""
 _AT_ONCE: Final = 0.2
 """Seconds that a guest's write waits at most for coming out of its terminal: some 10 us mostly."""
+_NAP: Final = 0.01
+"""Seconds for which output is left to the writes of a guest that is recorded."""
 SWITCH_INTERVAL: Final = 0.0005
 """Seconds between two offers of the interpreter's lock: keys must not wait for hits."""
 
@@ -229,31 +232,41 @@ class Worker:
         """Pass on what the guest writes, and what it could not take before."""
         while self._terminal.wait():
             with self._passing:
-                self._pass()
+                found = self._pass()
+            if not found:  # `_writing` takes it: not to be woken by each write of the guest
+                time.sleep(_NAP)
 
-    def _pass(self) -> None:
+    def _pass(self) -> bool:
+        """Pass on what stands in the terminal; False if nothing does."""
         data = self._terminal.read()
         if data:
             self.outbox.put(ev.Output(data))
+        return bool(data)
 
-    def _writing(self, write: Callable[[], int]) -> int:
+    def _writing(self, fd: int, data: bytes) -> int:
         """The guest writes: what comes out of its terminal at that is of this moment."""
         moment = self._control.call_at_hand()
         if moment is None:
-            return write()
+            return os.write(fd, data)
+        terminal = self._terminal
         with self._passing:
+            if terminal.echoes:
+                self._pass()
+            if terminal.translates_only_ends:  # no trip through the host for each line
+                self.outbox.put(ev.Output(data.replace(b"\n", b"\r\n"), *moment))
+                return len(data)
             self._pass()  # what is older; it makes room, too
-            taken = left = write()
+            taken = left = os.write(fd, data)
             end = time.monotonic() + _AT_ONCE
             while left > 0 and not self._closing:
-                data = self._terminal.read()
-                if data:  # no less than went in: a newline is two bytes, and there is echo
-                    self.outbox.put(ev.Output(data, *moment))
-                    left -= len(data)
+                found = terminal.read()
+                if found:  # no less than went in: a newline is two bytes, and there is echo
+                    self.outbox.put(ev.Output(found, *moment))
+                    left -= len(found)
                 elif time.monotonic() > end:
                     break
                 else:
-                    self._terminal.pending(1)
+                    terminal.pending(1)
         return taken
 
     def _all_out(self) -> None:

@@ -80,10 +80,17 @@ def open_interface(options: "InterfaceOptions") -> int:
     from tui.app import KprobeApp
     from tui.samples import Picker
     from tui.settings import load_settings
+    from tui.surroundings import has_light_background, has_only_ascii, initial_environment
     from tui.terminating_signals import EndingSignals
 
     settings = load_settings()
-    settings = replace(settings, ascii=settings.ascii or options.ascii_only)
+    if is_in_page():
+        settings = replace(settings, ascii=settings.ascii or options.ascii_only)
+    else:
+        environment = initial_environment()
+        plain = settings.ascii or options.ascii_only or has_only_ascii(environment)
+        light = "textual-light" if has_light_background(environment) else ""
+        settings = replace(settings, ascii=plain, theme=settings.theme or light)
     guest = options.config
     signals = EndingSignals()
     in_page, size = is_in_page(), None
@@ -132,6 +139,15 @@ def _need_terminal() -> None:
         from engine.errors import CommandError
 
         raise CommandError("the interface needs a terminal; 'kprobe-tui run' works without one")
+    from tui.surroundings import moves_cursor
+
+    if not moves_cursor(os.environ):
+        from engine.errors import CommandError
+
+        raise CommandError(
+            f"a terminal of the type {os.environ['TERM']} cannot be drawn on; 'kprobe-tui run' and"
+            " --batch work there, and TERM names another type"
+        )
 
 
 if __name__ == "__main__":

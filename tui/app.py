@@ -10,6 +10,7 @@ from textual.app import App, ComposeResult
 from textual.binding import Binding, BindingType
 from textual.command import Provider
 from textual.events import Event, Key
+from textual.filter import Monochrome, NoColor
 from textual.screen import Screen
 from textual.scrollbar import ScrollBar, ScrollBarRender
 from textual.timer import Timer
@@ -28,11 +29,11 @@ from engine.session.protocol.views import GuestView, RunState
 from tui.body import Body
 from tui.bridge import PERIOD, Bridge
 from tui.command_line import command_question
+from tui.contrast import ContrastFilter
 from tui.controls import Controls
 from tui.guest_input import GuestInput
 from tui.key_queue import KeyQueue
 from tui.keymap import BY_ID, Action, bindings, spelled
-from tui.line_in_hand import LineInHand
 from tui.messages import Ask, Copied, Followed, Located, Say, Written
 from tui.palette import Everything
 from tui.panes.code_view import CodeView
@@ -51,11 +52,13 @@ from tui.screens.help import HelpScreen
 from tui.screens.main import MainScreen
 from tui.session_restore import SessionRestore
 from tui.settings import Settings
+from tui.source_files import SourceFiles
 from tui.store import EventStore
 from tui.widgets.bars import MessageLine, Question, StatusBar
 from tui.widgets.hints import Hints
 from tui.widgets.pane import Pane
 from tui.widgets.timeline import Timeline
+from tui.work_in_hand import WorkInHand
 
 Result = TypeVar("Result")
 
@@ -90,6 +93,8 @@ _SAID: Final = (
 """Commands whose success is told: no view shows it by itself."""
 _LAST: Final = 1 << 62
 """A tick behind all others."""
+_FRAMES_LOOKED_AT: Final = 50
+"""Frames among which one with source is looked for."""
 _SHORT: Final = 3
 """Lines that have room where messages stand."""
 
@@ -159,6 +164,10 @@ class KprobeApp(App[int]):
         super().__init__()
         self.settings = Settings() if settings is None else settings
         self.ascii = self.settings.ascii
+        if self.no_color:  # Textual would send shades of grey
+            self._filters = [NoColor() if type(f) is Monochrome else f for f in self._filters]
+        else:
+            self._filters.append(ContrastFilter())
         ScrollBar.renderer = PlainScrollBar if self.ascii else ScrollBarRender
         self.view = GuestView()
         self.words: dict[str, str] = {}
@@ -195,7 +204,7 @@ class KprobeApp(App[int]):
         self._guest_input = GuestInput(self, self.body)
         self._hints = Hints(self._fits)
         self._status = StatusBar(id="status")
-        self._in_hand = LineInHand(self, self._status.work)
+        self._in_hand = WorkInHand(self, self._status.work)
         self._messages = MessageLine(self.body.focus_pane, id="message")
         self._definitions = definitions
         self._recording = config.recording is not None
@@ -205,17 +214,17 @@ class KprobeApp(App[int]):
         """Have the engine carry a command out; what words have said before is out of date."""
         if kind_of(command).changes_view:
             self._answered = False
+        self._in_hand.sent(command)
         self.bridge.post(command)
 
     @property
     def works(self) -> bool:
-        """True while the engine has not answered a line of gdb's words."""
+        """True while the engine has not answered a command that may take long."""
         return self._in_hand.is_there
 
     def type(self, line: str) -> None:
         """Have the engine carry a line of gdb's words out."""
         self.panes.console.typed(line)
-        self._in_hand.typed(line)
         self.post(cmd.TypedLine(line))
 
     def _restoring(self) -> SessionRestore:
@@ -290,9 +299,18 @@ class KprobeApp(App[int]):
         """Keep keys in line; all else is as ever."""
         if isinstance(event, Key) and not event.is_forwarded:
             self._messages.pass_by()
+            if event.key == "escape" and self._gives_up:
+                self.controls.motions.run(cmd.Halt())
+                return
             await self.key_queue.take(event)
         else:
             await super().on_event(event)
+
+    @property
+    def _gives_up(self) -> bool:
+        """True where Escape ends what is worked on: nothing is open that it would close."""
+        typing = isinstance(self.focused, Input)
+        return self._status.works and not typing and len(self.screen_stack) == 1
 
     def action_do(self, action: str) -> None:
         """Do an action of `tui.keymap`."""
@@ -363,6 +381,8 @@ class KprobeApp(App[int]):
                     panes.console.printed(text)
                 case ev.WordsKnown(words):
                     self.words = {name: names[0] for names, _ in words for name in names}
+                case ev.LineCompleted(line, lines):
+                    self._messages.offer(line, lines)
                 case ev.Listed(form, lines):
                     self._copy_listed(form, lines)
                 case ev.Snapshot():
@@ -444,6 +464,8 @@ class KprobeApp(App[int]):
         self._guest_input.show(view)
         if old.state is not view.state:
             self._hints.renew()
+            if view.state is RunState.ENDED:
+                self._look_at_source(view)
         if view.frame != old.frame and view.frame < len(view.frames):
             self.controls.navigator.show_code(view.frames[view.frame].pc)
         if self._moved or old.state is not view.state or old.reason != view.reason:
@@ -471,8 +493,23 @@ class KprobeApp(App[int]):
             severity = "error" if view.reason.startswith("killed") else "information"
             self.say(view.reason, severity)
 
+    def _look_at_source(self, view: GuestView) -> None:
+        """Of a program that a signal has killed, look at the first frame whose source is there.
+
+        The innermost ones are those of abort() in a C library; `d` leads to them.
+        """
+        if not view.reason.startswith("killed") or view.frame:
+            return
+        files = SourceFiles()
+        for frame in view.frames[:_FRAMES_LOOKED_AT]:
+            if frame.file and files.line(frame.file, frame.line):
+                if frame.number:
+                    self.post(cmd.SelectFrame(frame.number))
+                return
+
     def _done(self, command: cmd.Command, text: str) -> None:
         """A command was carried out: say what it did, unless the view shows it anyway."""
+        self._in_hand.answered(command)
         self._moved |= kind_of(command).moves or isinstance(command, cmd.PhaseBack)
         self.controls.slow_motion.done(command)
         if isinstance(command, _SAID):
@@ -480,7 +517,6 @@ class KprobeApp(App[int]):
             if isinstance(command, cmd.ChangeTrigger) and command.text.startswith("hist:"):
                 self.body.show_pane("histogram")
         elif isinstance(command, cmd.TypedLine):
-            self._in_hand.answered()
             self._answer(text)
         elif isinstance(command, cmd.Restore) and self._restore is not None:
             self._restore.recalled()
@@ -502,12 +538,12 @@ class KprobeApp(App[int]):
     def _failed(self, event: ev.Failed) -> None:
         """A command was not carried out; a definition can be put right."""
         command = event.command
+        self._in_hand.answered(command)
         if isinstance(command, cmd.StepPhase | cmd.ContinueToHit | cmd.PhaseBack):
             self.controls.slow_motion.stop()
         if isinstance(command, cmd.TraceFunctions):
             self.controls.functions.refused(command.globs)
         if isinstance(command, cmd.TypedLine):
-            self._in_hand.answered()
             self._answered = True
             if event.hint:  # it did not get as far as to print that
                 self.panes.console.failed(event.text)
@@ -654,6 +690,11 @@ class KprobeApp(App[int]):
         self.copy_to_clipboard(selected)
         self.screen.clear_selection()
         return True
+
+    @property
+    def themes(self) -> list[str]:
+        """Names of the themes there are."""
+        return sorted(self.available_themes)
 
     def use_theme(self, name: str) -> None:
         """Change the theme.

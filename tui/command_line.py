@@ -365,11 +365,6 @@ COMMANDS: Final[tuple[CommandSpec, ...]] = (
 _WORD: Final = re.compile(r"[A-Za-z][\w-]*")
 _OPENING: Final = re.compile(r"(comm(a|an|and|ands)?|def(i|in|ine)?|document|if|while)\b")
 """Words that hold lines up to their `end`."""
-_PLACES: Final = (
-    *("break", "b", "br", "tbreak", "tb", "hbreak", "until", "u", "advance"),
-    *("list", "l", "clear", "jump"),
-)
-"""Words of gdb's that take a place."""
 _BY_NAME: Final = {name: spec for spec in COMMANDS for name in spec.names}
 
 
@@ -427,7 +422,7 @@ def _own(on: Controls, line: str) -> tuple[CommandSpec | None, str]:
     if len(specs) == 1:
         return _BY_NAME[specs.pop()], rest.strip()
     near = sorted(specs) or get_close_matches(begun, (*theirs, *_BY_NAME), 2)
-    if theirs and near:
+    if theirs and near and not on.desk.works:  # a line at work may define it
         raise CommandError(f"{begun}: no such word; is it {' or '.join(near)}?")
     return None, ""  # the engine knows what to say
 
@@ -466,8 +461,8 @@ def is_definition(line: str) -> bool:
     return head.startswith("-:") or (head[:1] in "pr" and ":" in head[:6])
 
 
-def complete(on: Controls, line: str) -> list[str]:
-    """Lines that begin with what is typed."""
+def complete(on: Controls, line: str) -> list[str] | None:
+    """Lines that begin with what is typed; None where the engine is asked, which offers them."""
     name, space, rest = line.partition(" ")
     if not space:
         known = (*_BY_NAME, *on.desk.words.values())
@@ -484,19 +479,19 @@ def complete(on: Controls, line: str) -> list[str]:
         return [f"{name} {found}" for found in on.history.branches() if found.startswith(rest)]
     if spec is not None and spec.events:
         return [f"{name} {more}" for more in _complete_event(on, rest)]
-    subjects = [known for known in on.desk.words if known.startswith(line) and " " in known]
-    if subjects:
-        return subjects
-    places = (spec is not None and spec.places) or (is_definition(line) and " " not in rest)
-    if places or (name in _PLACES and " " not in rest):
+    if is_definition(line):
+        completion = on.browser.complete_definition(line, len(line))
+        return [line[: completion.start] + word for word in completion.words]
+    if spec is not None and spec.places and name != "examine":
         return [f"{name} {match.name}" for match in on.browser.complete(rest, 20)] if rest else []
-    word = re.search(r"[A-Za-z_]\w*$", rest)
-    if spec is not None or word is None:
-        return []
-    front = line.removesuffix(word[0])
-    found = [known for known in _variables(on) if known.startswith(word[0]) and known != word[0]]
-    found += [match.name for match in on.browser.complete(word[0], 20)]
-    return [front + known for known in found if known.startswith(word[0])]
+    if name == "pane":
+        return [f"{name} {pane.id}" for pane in PANES if pane.id.startswith(rest)]
+    if name == "theme":
+        return [f"{name} {theme}" for theme in on.desk.themes if theme.startswith(rest)]
+    if name == "copyas":
+        return [f"{name} {form}" for form in _FORMS if form.startswith(rest)]
+    on.desk.post(cmd.CompleteLine(line))
+    return None
 
 
 def _complete_event(on: Controls, rest: str) -> list[str]:

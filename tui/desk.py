@@ -27,7 +27,7 @@ class Desk(Protocol):
 
     @property
     def works(self) -> bool:
-        """True while the engine has not answered a line of gdb's words."""
+        """True while the engine has not answered a command that may take long."""
 
     def type(self, line: str) -> None:
         """Have the engine carry a line of gdb's words out."""
@@ -61,6 +61,10 @@ class Desk(Protocol):
 
     def copy_selection(self) -> bool:
         """Copy what is selected with the mouse or in a line; False if nothing is."""
+
+    @property
+    def themes(self) -> list[str]:
+        """Names of the themes there are."""
 
     def use_theme(self, name: str) -> None:
         """Change the theme.

@@ -14,6 +14,7 @@ from textual.widgets.option_list import Option
 
 from engine.session.protocol.config import architectures
 from tui import render
+from tui.contrast import ContrastFilter
 from tui.widgets.hints import Hints
 
 
@@ -115,6 +116,8 @@ class Picker(App[str]):
             ascii_only: draw with ASCII only.
         """
         super().__init__()
+        if not self.no_color:
+            self._filters.append(ContrastFilter())
         self.ascii = ascii_only
         if theme in self.available_themes:
             self.theme = theme

@@ -67,7 +67,26 @@ def load_settings(path: Path | None = None) -> Settings:
     known = {action.id for action in ACTIONS}
     if wrong := set(keys) - known:
         raise CommandError(f"{path}: no such action: {', '.join(sorted(wrong))}")
+    _check_once(path, keys)
     return Settings(theme, ascii_only, dict(keys))
+
+
+def _check_once(path: Path, keys: dict[str, str]) -> None:
+    """Refuse a key that is given to an action while another one has it.
+
+    Raises:
+        CommandError: there is one.
+    """
+    given: dict[str, str] = {}
+    of_action = {action.id: keys.get(action.id, action.keys) for action in ACTIONS}
+    for action in sorted(of_action, key=lambda one: one in keys):  # the usual ones first
+        for key in (one.strip() for one in of_action[action].split(",")):
+            other = given.setdefault(key, action)
+            if other != action and action in keys and key:
+                raise CommandError(
+                    f"{path}: the key {key} is given to {action} and to {other}; give {other}"
+                    " another one"
+                )
 
 
 def template() -> str:

@@ -139,7 +139,8 @@ class LineTerminal:
         first = self.dropped + len(self.lines) - 1
         self._feed(data)
         if moment is not None:
-            for line in islice(self.lines, max(first - self.dropped, 0), None):
+            fresh = len(self.lines) - max(first - self.dropped, 0)
+            for line in islice(reversed(self.lines), fresh):  # from the end: thousands are kept
                 if line.moment is None and line.length:
                     line.moment = moment
 

@@ -76,6 +76,22 @@ def _import_msgspec() -> None:
         del modules["typing_extensions"]
 
 
+INTERFACE_OPTIONS: Final = (
+    ("-e DEF", "Place a probe first."),
+    ("--fresh", "Forget the probes and layout of the last time."),
+    ("--history / --no-history", "Record the run, so that one can go back in it."),
+    ("--ascii", "Draw with ASCII only."),
+    ("--color [auto|always|never]", "never: no colors, as NO_COLOR has it."),
+    ("--mode [kernel|strict]", "Refuse what Linux refuses; or what would do harm, too."),
+    ("--seed N", "Of all randomness, turns of threads included."),
+    ("--root DIR", "This tree is the guest's whole file system."),
+    ("--batch", "Carry out gdb's words (-x, -ex), no interface."),
+    ("-x, --command FILE", "With --batch: carry out the words in FILE."),
+    ("-ex, --eval-command CMD", "With --batch: a word, as -ex 'break main'."),
+)
+"""The commonest options of the interface; `--help` does not import the command that has them."""
+
+
 class Subcommands(click.Group):
     """A group whose commands are imported when they are used: each needs another part of us."""
 
@@ -91,6 +107,12 @@ class Subcommands(click.Group):
         found = getattr(import_module(f"engine.cli.{cmd_name}"), cmd_name)
         assert isinstance(found, click.Command)
         return found
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the options, the subcommands, and the options of the interface for `--help`."""
+        super().format_options(ctx, formatter)
+        with formatter.section("Options of the interface, in front of GUEST; those of run, too"):
+            formatter.write_dl(INTERFACE_OPTIONS)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the list of subcommands for `--help`."""

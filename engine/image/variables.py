@@ -47,6 +47,7 @@ __all__ = ["Scope", "Variable", "Variables"]
 
 _SUBPROGRAM, _INLINED, _VARIABLE = 0x2E, 0x1D, 0x34
 _ASSEMBLER: Final = 0x8001  # DW_LANG_Mips_Assembler, which assemblers of all machines give
+_BLOCKS_KEPT: Final = 1024
 _SPACES: Final = frozenset((0x11, 0x4A, 0x39, 0x3C, 0x41, 0x1E))  # units, namespaces, modules
 
 
@@ -64,6 +65,7 @@ class Variables:
         self._debug_dirs = debug_dirs
         self._functions: dict[int, list[tuple[int, int, int]]] = {}
         self._calls: dict[int, dict[int, CallSite]] = {}
+        self._code_blocks: dict[int, CodeBlock | None] = {}
 
     @cached_property
     def info(self) -> DebugInfo | None:
@@ -137,6 +139,13 @@ class Variables:
 
     def block_at(self, pc: int) -> CodeBlock | None:
         """The innermost block of code around an address; None if none is known."""
+        if pc not in self._code_blocks:  # deep recursion asks for one address again and again
+            if len(self._code_blocks) >= _BLOCKS_KEPT:
+                self._code_blocks.clear()
+            self._code_blocks[pc] = self._block(pc)
+        return self._code_blocks[pc]
+
+    def _block(self, pc: int) -> CodeBlock | None:
         try:
             for unit in self.info.containing(pc) if self.info is not None else ():
                 index = self._function(unit, pc)

@@ -1,5 +1,6 @@
 """`kprobe-tui help`: lists, the help of a subcommand, chapters, and unknown topics."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -8,6 +9,8 @@ from guestrun import run
 from engine.chapters import all_chapters
 from engine.cli import COMMANDS
 from engine.cli.help import TOPICS
+from engine.cli.interface import interface
+from engine.cli.main import INTERFACE_OPTIONS
 
 
 def test_without_a_topic_subcommands_and_topics_are_listed(tmp_path: Path) -> None:
@@ -74,3 +77,12 @@ def test_a_program_called_help_is_run_by_its_path(tmp_path: Path) -> None:
     done = run("./help", "world", cwd=tmp_path)
     assert done.code == 2
     assert "No such file" in done.err
+
+
+def test_the_help_of_the_command_lists_options_that_the_interface_has(tmp_path: Path) -> None:
+    known = {name for each in interface.params for name in (*each.opts, *each.secondary_opts)}
+    known |= {"-x", "--command", "-ex", "--eval-command"}  # in their order, beside click's
+    text = run("--help", cwd=tmp_path).out
+    for names, _ in INTERFACE_OPTIONS:
+        assert set(re.findall(r"(?<!\w)--?[a-z][\w-]*", names)) <= known, names
+        assert names.split(" ")[0].rstrip(",") in text

@@ -39,6 +39,8 @@ def test_the_file_to_begin_with_changes_nothing_and_names_every_action(file: Pat
         ("[keys]\ngo_on = 1", "table of texts"),
         ('keys = "c"', "table of texts"),
         ('[keys]\nnosuch = "c"', "no such action: nosuch"),
+        ('[keys]\nrestart = "c"', "the key c is given to restart and to "),
+        ('[keys]\nrestart = "f9"\nplay = "f10, f9"', "f9 is given to"),
         ("colour = 1", "no such setting: colour"),
         ("theme = ", "Invalid"),
     ],

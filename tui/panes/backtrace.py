@@ -38,6 +38,11 @@ class _Row(Struct, frozen=True):
     value: ValueRow | None = None
 
 
+def _is_lost(variable: VariableView) -> bool:
+    """True for a variable that the compiler has left no value of where the frame stands."""
+    return variable.value.startswith(("<is optimized out", "<had its value at"))
+
+
 class FrameRows(LineSource):
     """The displays, then one line a frame, innermost first, with its variables below.
 
@@ -114,6 +119,8 @@ class FrameRows(LineSource):
                 continue
             names = numbered(variable.name for variable in frame.variables)
             for number, (variable, name) in enumerate(zip(frame.variables, names, strict=True)):
+                if self.mode == "frame" and _is_lost(variable):
+                    continue  # their number stands in the frame's line
                 root = (frame.function, level, name)
                 self._roots[root] = frame.number, number
                 found = self.values.rows(root, variable, frame.cfa)
@@ -194,6 +201,9 @@ class FrameRows(LineSource):
             text.append(f"  {harmless(frame.file.rsplit('/', 1)[-1])}:{frame.line}")
         elif frame.module:
             text.append(f"  {harmless(frame.module.rsplit('/', 1)[-1])}", looks("dim"))
+        lost = sum(map(_is_lost, frame.variables)) if self.mode == "frame" and at else 0
+        if lost:
+            text.append(f"  {lost} optimized out", looks("note"))
         text.append(f"  {frame.pc:x}  {frame.source}", looks("dim"))
         return text
 
@@ -263,7 +273,7 @@ class BacktracePane(ListPane[FrameRows]):
 | `u` `d` | to the caller, to the called frame |
 | `Enter` | on a frame: show its code; on a value with a mark in front: open or fold it |
 | `Space` | open or fold a value; on a frame: look at its variables |
-| `v` | variables of the frame that is looked at, of all frames, of none |
+| `v` | variables of the frame that is looked at, if they have values; of all frames; of none |
 | `w` | what other unwinders would print here, one after the other |
 | `Y` | copy |
 

@@ -1,5 +1,6 @@
 """The functions pane: those of the program or the kernel image, with verdicts."""
 
+import re
 from collections.abc import Hashable, Sequence
 from typing import ClassVar
 
@@ -15,10 +16,8 @@ from tui.widgets.list_pane import ListPane
 from tui.widgets.looks import Looks
 from tui.widgets.virtual_lines import VirtualLines
 
-_WIDE = 56
-"""Cells from which on section and module are shown."""
-_MEDIUM = 40
-"""Cells from which on the size is shown."""
+_PART = re.compile(r"^__(pfx|cfi)_|\.(cold|part|isra|constprop)\b|@")
+"""Names of padding, parts and stubs of functions, which stand among them by the hundred."""
 _SIGNS = {"ftrace": ("F", "accent"), "jump": ("J", "good"), "breakpoint": ("B", "name")}
 """The letter of a verdict, and its look."""
 _KEPT = 4096
@@ -84,7 +83,7 @@ class FunctionRows(LineSource):
         return found
 
     def line(self, index: int, width: int, looks: Looks) -> Text:
-        """Verdict, address, size, name, section, module."""
+        """Verdict and name; module, section, size and address as far as there is room."""
         assert self._functions is not None, "there are lines"
         number = self.shown[index]
         row = self._functions[number]
@@ -92,14 +91,20 @@ class FunctionRows(LineSource):
         letter, look = _SIGNS.get(self._sign(number, address), ("x", "bad"))
         text = Text(no_wrap=True)
         text.append(f"{letter} ", looks(look))
-        text.append(f"{address:>{self._digits}x} ", looks("dim"))
-        if width >= _MEDIUM:
-            text.append(f"{row.size or '':>6} ", looks("dim"))
-        text.append(harmless(row.shown, looks.ascii_only), looks("name"))
-        if width >= _WIDE and row.section != ".text":
-            text.append(f"  {harmless(row.section, looks.ascii_only)}", looks("note"))
-        if row.module:
-            text.append(f"  [{harmless(row.module, looks.ascii_only)}]", looks("note"))
+        by_itself = _PART.search(row.name) is None
+        text.append(harmless(row.shown, looks.ascii_only), looks("name" if by_itself else "dim"))
+        places = [f"{address:x}", f"{row.size or '':>6} {address:>{self._digits}x}"]
+        notes = [f"[{harmless(row.module, looks.ascii_only)}]"] if row.module else []
+        if row.section != ".text":
+            notes.append(harmless(row.section, looks.ascii_only))
+        for note in notes:
+            if text.cell_len + len(note) + len(places[0]) + 4 <= width:
+                text.append(f"  {note}", looks("note"))
+        for place in reversed(places):  # with the size, if there is room for both
+            room = width - text.cell_len
+            if room > len(place):
+                text.append(place.rjust(room), looks("dim"))
+                break
         return text
 
     def plain(self, index: int, looks: Looks) -> str:
@@ -121,9 +126,9 @@ class FunctionsPane(ListPane[FunctionRows]):
     HELP = """\
 # Functions
 
-Verdict on a probe at the entry, address, size, name, section. Static probes (USDT) stand among
-the functions as `sdt_PROVIDER:NAME`; `& in:sdt` shows them alone, `p` probes one, its arguments
-included.
+Verdict on a probe at the entry, name, module and section, size, address. Paddings, cold parts
+and stubs are dim. Static probes (USDT) stand among the functions as `sdt_PROVIDER:NAME`;
+`& in:sdt` shows them alone, `p` probes one, its arguments included.
 
 | letter | does |
 |---|---|

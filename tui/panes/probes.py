@@ -110,6 +110,9 @@ class ProbeRows(LineSource):
         else:
             pieces.append((place, looks("name") if alive else dim))
             pieces.append((f" {grouped(probe.hits)}", None))
+        event = probe.event.rpartition("/")[2]
+        if width >= _MEDIUM and event and event not in probe.row.line:
+            pieces.append(("  " + harmless(event, ascii_only), looks("accent")))
         if width >= _WIDE:
             pieces.append(("  " + harmless(probe.row.line, ascii_only), dim))
         if probe.only:  # of the stop; what is recorded has a filter of its own

@@ -204,8 +204,12 @@ class ProbeDialog(ModalScreen[str | None]):
         if matches:
             options.highlighted = 0
         note = self.query_one("#caret", Static)
-        note.set_class(False, "-good")
-        note.update("" if matches or not text else "no function of that name")
+        verdict = None
+        if not matches and text:  # it may be a place of another kind
+            verdict = self._browser.check(self._browser.default_definition(text))
+        note.set_class(verdict is not None and verdict.ok, "-good")
+        said = verdict.text if verdict is not None and verdict.ok else "no function of that name"
+        note.update(harmless(said, is_ascii(self.app)) if verdict is not None else "")
 
     def _option(self, match: SymbolMatch) -> str:
         plain = is_ascii(self.app)

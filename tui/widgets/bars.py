@@ -1,12 +1,12 @@
 """One-line widgets: the status, messages and prompts."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from typing import ClassVar, Final
 
 from msgspec import Struct
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
-from textual.containers import Horizontal
+from textual.containers import Horizontal, Vertical
 from textual.content import Content
 from textual.widgets import Input, Static
 
@@ -14,6 +14,7 @@ from engine.errors import KprobeTuiError
 from engine.message_text import bare_place
 from engine.session.protocol.views import GuestView, RunState
 from tui.render import cut, grouped, harmless, is_ascii
+from tui.widgets.line_help import LineInput, LineSought, beginning, columns, common_front
 
 _STATES = {
     RunState.READY: "bold",
@@ -22,6 +23,8 @@ _STATES = {
     RunState.WAITING: "bold $text-accent",
     RunState.ENDED: "bold $text-error",
 }
+_OFFERED: Final = 8
+"""Rows of what a line may become."""
 _LEAST: Final = 20
 """Characters that each part of the status may have at any width."""
 
@@ -51,6 +54,11 @@ class StatusBar(Static):
         """Say what the engine works on; "" for nothing."""
         self._work = text
         self._renew()
+
+    @property
+    def works(self) -> bool:
+        """True while it is shown that the engine works on something."""
+        return bool(self._work)
 
     def on_resize(self) -> None:
         """Show more or fewer parts for another width."""
@@ -124,7 +132,7 @@ class Question(Struct, frozen=True):
         hint: shown while the line is empty.
         answer: takes what was typed.
         text: to begin with.
-        complete: what a line that is being typed may become.
+        complete: what a line that is being typed may become; None: it is offered later.
         old: `text` is what holds now: it is selected, and what is typed takes its place.
         empty: an empty line is an answer, too.
     """
@@ -133,12 +141,12 @@ class Question(Struct, frozen=True):
     hint: str
     answer: Callable[[str], object]
     text: str = ""
-    complete: Callable[[str], list[str]] = _nothing
+    complete: Callable[[str], list[str] | None] = _nothing
     old: bool = False
     empty: bool = False
 
 
-class MessageLine(Horizontal):
+class MessageLine(Vertical):
     """The last message; while something is asked, the line to type it in.
 
     It has a row of its own. A longer message lies above the panes, which stay as they are, and
@@ -151,13 +159,15 @@ class MessageLine(Horizontal):
         height: auto; min-height: 1; max-height: 9; background: $background;
     }
     MessageLine.-long { background: $panel; }
-    MessageLine > Static { width: 1fr; height: auto; max-height: 9; }
-    MessageLine > .asked { width: auto; display: none; color: $text-accent; }
-    MessageLine > Input { display: none; border: none; height: 1; padding: 0; width: 1fr; }
-    MessageLine > Input:focus { border: none; }
+    MessageLine Static { width: 1fr; height: auto; max-height: 9; }
+    MessageLine > .offered { display: none; background: $panel; }
+    MessageLine.-offering > .offered { display: block; }
+    MessageLine > .line { display: none; height: 1; }
+    MessageLine.-asking > .line { display: block; }
     MessageLine.-asking > .said { display: none; }
-    MessageLine.-asking > .asked { display: block; }
-    MessageLine.-asking > Input { display: block; }
+    MessageLine .asked { width: auto; color: $text-accent; }
+    MessageLine Input { border: none; height: 1; padding: 0; width: 1fr; }
+    MessageLine Input:focus { border: none; }
     MessageLine > .said.-error { color: $text-error; text-style: bold; }
     MessageLine > .said.-warning { color: $text-warning; }
     """
@@ -166,6 +176,7 @@ class MessageLine(Horizontal):
         Binding("up", "recall(-1)", "Earlier", show=False),
         Binding("down", "recall(1)", "Later", show=False),
         Binding("tab", "complete", "Complete", show=False, priority=True),
+        Binding("ctrl+r", "search", "Search", show=False, priority=True),
     ]
 
     def __init__(self, left: Callable[[], object], *, id: str | None = None) -> None:
@@ -175,14 +186,17 @@ class MessageLine(Horizontal):
         self._question = Question("", "", _nothing)
         self._place = 0
         self._choices: list[str] = []
+        self._sought: LineSought | None = None
         self._passing = False
         self.histories: dict[str, list[str]] = {}
 
     def compose(self) -> ComposeResult:
         """The message, or label and line."""
         yield Static(classes="said", markup=False)
-        yield Static(classes="asked", markup=False)
-        yield Input(compact=True, select_on_focus=False)
+        yield Static(classes="offered", markup=False)
+        with Horizontal(classes="line"):
+            yield Static(classes="asked", markup=False)
+            yield LineInput(self._pasted)
 
     def say(self, text: str, severity: str = "information") -> None:
         """Show a message."""
@@ -205,8 +219,8 @@ class MessageLine(Horizontal):
         """Have something typed."""
         self._question = question
         self._place = len(self._history)
-        what, text = question.what, question.text
-        self.query_one(".asked", Static).update(f"{what}: " if what != ":" else ":")
+        self._end_search()
+        text = question.text
         line = self.query_one(Input)
         line.placeholder, line.value = question.hint, text
         line.cursor_position = len(text)
@@ -219,45 +233,167 @@ class MessageLine(Horizontal):
     def _history(self) -> list[str]:
         return self.histories.setdefault(self._question.what.partition(" ")[0], [])
 
+    def _label(self) -> None:
+        """Show the words in front of the line: the question, or that the history is searched."""
+        what = self._question.what
+        if self._sought is not None:
+            what = "search"
+        self.query_one(".asked", Static).update(f"{what}: " if what != ":" else ":")
+
+    def _show_offered(self, lines: Iterable[str]) -> None:
+        """Show lines above the one that is being typed; none hides them."""
+        text = "\n".join(harmless(line, is_ascii(self.app)) for line in lines)
+        self.set_class(bool(text), "-offering")
+        self.query_one(".offered", Static).update(text)
+
     def on_input_submitted(self, event: Input.Submitted) -> None:
         """Hand it on; what is wrong with it takes its place."""
         event.stop()
-        if event.value and event.value not in self._history[-1:]:
-            self._history.append(event.value)
+        value = event.value
+        if self._sought is not None:
+            value = self._sought.line or value
+            self._end_search()
+        self._submit(value)
+
+    def _submit(self, value: str) -> None:
+        if value and value not in self._history[-1:]:
+            self._history.append(value)
             del self._history[:-500]
-        self.action_leave()
-        if event.value or self._question.empty:
+        self._leave()
+        if value or self._question.empty:
             try:
-                self._question.answer(event.value)
+                self._question.answer(value)
             except KprobeTuiError as error:
                 self.say(str(error), "error")
 
+    def _pasted(self, lines: list[str], more: bool) -> None:
+        """Submit lines that were pasted at once, each as if Enter were pressed behind it.
+
+        Args:
+            lines: of them the first one goes on where the cursor is.
+            more: the last one has no newline: it is left to be gone on with.
+        """
+        question, line = self._question, self.query_one(Input)
+        line.insert_text_at_cursor(lines[0])
+        for text in lines[1:]:
+            self._submit(line.value)
+            if not self.has_class("-asking"):  # nobody asks for the lines of a block
+                self.ask(question)
+            line.value = text
+            line.cursor_position = len(text)
+        if not more:
+            self._submit(line.value)
+
     def action_leave(self) -> None:
-        """Back to the message."""
+        """Back to the line from a search, and to the message from a line."""
+        if self._sought is not None:
+            line, text = self.query_one(Input), self._sought.before
+            self._end_search()
+            line.value = text
+            line.cursor_position = len(text)
+        else:
+            self._leave()
+
+    def _leave(self) -> None:
+        self._end_search()
         self.remove_class("-asking")
         self._left()
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Tab completes only where something is typed."""
-        if action == "complete":
+        """Tab and Ctrl-R are for a line that is being typed."""
+        if action in ("complete", "search"):
             return self.has_class("-asking")
         return super().check_action(action, parameters)
 
+    # -- completion --------------------------------------------------------------------------
+
     def action_complete(self) -> None:
-        """The next thing that the line may become."""
+        """As much as is clear; then the next thing that the line may become."""
         line = self.query_one(Input)
+        if self._sought is not None:
+            text = self._sought.line or line.value
+            self._end_search()
+            line.value = text
+            line.cursor_position = len(text)
+            return
         if self._choices and line.value in self._choices:
             at = self._choices.index(line.value) + 1
-            line.value = self._choices[at % len(self._choices)]
-            line.cursor_position = len(line.value)
+            self._choose(at % len(self._choices))
             return
-        self._choices = self._question.complete(line.value)
-        if self._choices:
-            line.value = self._choices[0]
-            line.cursor_position = len(line.value)
+        found = self._question.complete(line.value)
+        if found is not None:
+            self.offer(line.value, found)
+
+    def offer(self, typed: str, lines: Sequence[str]) -> None:
+        """Complete a line that is being typed; where several fit, all are shown.
+
+        Args:
+            typed: the line that they are for; nothing is done if it is another one by now.
+            lines: what it may become.
+        """
+        line = self.query_one(Input)
+        if line.value != typed or not self.has_class("-asking"):
+            return
+        self._choices = [one for one in lines if one != typed] if len(lines) == 1 else list(lines)
+        if not self._choices:
+            self._show_offered(() if lines else ("nothing completes this",))
+            return
+        common = beginning(self._choices)
+        if len(self._choices) == 1 or (len(common) > len(typed) and common.startswith(typed)):
+            line.value = common
+            line.cursor_position = len(common)
+            if len(self._choices) == 1:
+                self._show_offered(())
+                return
+            self._show_choices(None)
+        else:
+            self._choose(0)
+
+    def _choose(self, at: int) -> None:
+        line = self.query_one(Input)
+        line.value = self._choices[at]
+        line.cursor_position = len(line.value)
+        self._show_choices(at)
+
+    def _show_choices(self, chosen: int | None) -> None:
+        width = max(self.app.size.width, 1)
+        front = common_front(self._choices)
+        words = [line[front:] for line in self._choices]
+        self._show_offered(columns(words, chosen, width, _OFFERED))
+
+    def on_input_changed(self, event: Input.Changed) -> None:
+        """Other lines may be offered for what is typed now."""
+        event.stop()
+        if self._sought is not None:
+            self._sought = LineSought(self._history, event.value, self._sought.before)
+            self._show_offered(self._sought.rows)
+        elif not self._choices or event.value not in (*self._choices, beginning(self._choices)):
+            self._show_offered(())
+
+    # -- lines typed before ------------------------------------------------------------------
+
+    def action_search(self) -> None:
+        """Search what was typed before, as a shell does: the next older line that fits."""
+        if self._sought is None:
+            before = self.query_one(Input).value
+            self._sought = LineSought(self._history, before, before)
+        else:
+            self._sought.older()
+        self._label()
+        self._show_offered(self._sought.rows)
+
+    def _end_search(self) -> None:
+        self._sought, self._choices = None, []
+        self._show_offered(())
+        self._label()
 
     def action_recall(self, step: int) -> None:
         """Go through what was typed before."""
+        if self._sought is not None:
+            if step < 0:
+                self._sought.older()
+                self._show_offered(self._sought.rows)
+            return
         history, line = self._history, self.query_one(Input)
         self._place = max(min(self._place + step, len(history)), 0)
         line.value = history[self._place] if self._place < len(history) else ""

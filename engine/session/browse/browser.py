@@ -4,6 +4,7 @@ It reads the files alone and belongs to the front end's thread; where they are i
 memory it learns from views.
 """
 
+import re
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
@@ -48,6 +49,7 @@ if TYPE_CHECKING:
 
 _ARGUMENTS: Final = 3
 """Arguments recorded where nothing says how many a function has."""
+_OF_FILE: Final = re.compile(r"([^:/\s]+):(?!:)")
 _GONE_TO: Final = 16
 """Places remembered at which an instruction begins because the user has gone there."""
 
@@ -368,13 +370,18 @@ class Browser:
     def complete(self, typed: str, limit: int = 200) -> list[SymbolMatch]:
         """Functions whose name fits: the exact one, then beginnings, then parts, short ones first.
 
-        Names without a capital fit in any case, as in vim's smartcase.
+        Names without a capital fit in any case, as in vim's smartcase. LIB:NAME is one of a file.
         """
+        match = _OF_FILE.match(typed)
+        library = match[1] if match is not None else ""
+        typed = typed[match.end() :] if match is not None else typed
         fold = typed == typed.lower()
         exact: list[tuple[str, Symbol, ProgramFile]] = []
         begins: list[tuple[str, Symbol, ProgramFile]] = []
         holds: list[tuple[str, Symbol, ProgramFile]] = []
         for item in self._all_names():
+            if library and item[2].path.rpartition("/")[2] != library:
+                continue
             name = item[0].lower() if fold else item[0]
             if name == typed:
                 exact.append(item)

@@ -126,6 +126,7 @@ class StandingCommands:
             cmd.ReadWords: self._read_words,
             cmd.ReadParts: self._read_parts,
             cmd.AskWords: self._ask_words,
+            cmd.CompleteLine: self._complete_line,
             cmd.ListDefinitions: self._list_definitions,
             cmd.SetMark: lambda mark: self._sight.place.mark(mark),
             cmd.DeleteMark: lambda mark: self._sight.place.unmark(mark),
@@ -244,6 +245,11 @@ class StandingCommands:
 
     def _ask_words(self, command: cmd.AskWords) -> str:
         self._tell(ev.WordsKnown(self._sight.known_words().words()))
+        return ""
+
+    def _complete_line(self, command: cmd.CompleteLine) -> str:
+        lines = self._sight.known_words().complete(command.text)
+        self._tell(ev.LineCompleted(command.text, tuple(lines)))
         return ""
 
     def _list_definitions(self, command: cmd.ListDefinitions) -> str:

@@ -448,11 +448,24 @@ class ProbeList:
             places = verdicts.places.resolve(text)
         except PlaceError as error:
             raise ProbeError(str(error)) from error
-        found = tuple(verdicts.judge(place, mode=Mode.KERNEL) for place in places)
+        found = tuple(self._judged(place) for place in places)
         for item in found:
             if not item.judgement.ok:
                 raise ProbeError(f"{item.place.name}: {item.judgement.reason}")
         return found
+
+    def _judged(self, place: Place) -> Placed:
+        """The verdict on a breakpoint, which is a uprobe where a kprobe cannot be.
+
+        Kprobes refuse what they would have to emulate and do not, as a call through memory
+        (arch/x86/kernel/kprobes/core.c, can_boost and prepare_emulation); uprobes step it.
+        """
+        judge = self._probing.verdicts.judge
+        found = judge(place, mode=Mode.KERNEL)
+        if found.judgement.ok or place.rules is Rules.UPROBE or place.file_offset is None:
+            return found
+        other = judge(place.under(Rules.UPROBE), mode=Mode.KERNEL)
+        return other if other.judgement.ok else found
 
     def views(self, space: AddressSpace) -> tuple[ProbeView, ...]:
         """All probes as a front end shows them; unchanged ones are the same objects.

@@ -33,6 +33,9 @@ class TypedWords(Protocol):
     def carry_out(self, text: str) -> str:
         """Carry a line out; what it printed."""
 
+    def complete(self, line: str) -> list[str]:
+        """Whole lines that a line may become."""
+
     def moves(self, line: str) -> bool:
         """True if a line may let the guest move."""
 

@@ -68,6 +68,12 @@ class Console:
         applies = re.match(r"\w+\s+apply\b", line.strip()) is not None
         return not isinstance(word, Word) or word.moves or applies
 
+    def complete(self, line: str) -> list[str]:
+        """Whole lines that a line may become."""
+        if not self._speaking and self._control.state is not RunState.RUNNING:
+            self._settle()
+        return self._interpreter.completing.lines(line)
+
     def carry_out(self, text: str) -> str:
         """Carry a line out, or several of which the first holds the others; what it printed.
 

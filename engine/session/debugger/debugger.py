@@ -119,7 +119,7 @@ class Debugger:
         self._guard = guard
         self.confirm, self.pending_breakpoints = not attached, "auto"
         self.attached, self.remote = attached, remote
-        self.stops = UserStops(control, self._holds, shared=attached)
+        self.stops = UserStops(control, self._holds, self.complain, shared=attached)
         self.pending: list[ScriptLine] = []
         self.signals, self.signal = SignalTable(), 0
         self.displays: dict[int, Display] = {}
@@ -139,11 +139,15 @@ class Debugger:
     def started(self) -> bool:
         """True while there is a program to look at; in an interface from the beginning.
 
-        One that a deadlock or a limit has ended stands as it did at that moment.
+        One that a deadlock or a limit has ended stands as it did at that moment. So does one
+        that a signal has killed in an interface, whose panes show its frames and registers.
         """
         session = self.control.session
-        begun = self._begun or self.attached or session.core is not None
-        return begun and (self.control.state is not RunState.ENDED or session.left_standing)
+        if self.control.state is RunState.ENDED:
+            end = session.machine.exit
+            killed = end is not None and bool(end.signal)
+            return session.left_standing or (killed and self.attached and not self.remote)
+        return self._begun or self.attached or session.core is not None
 
     @started.setter
     def started(self, begun: bool) -> None:
@@ -579,7 +583,7 @@ class Debugger:
         self, address: int, given: CallArguments, results: tuple[str, ...], keeps: bool
     ) -> CallOutcome:
         """Call a function of the program, which stands."""
-        if not self.started:
+        if not self.started or self.control.state is RunState.ENDED:
             raise CommandError("You can't do that without a process to debug.")
         if self._asking:
             raise CommandError("Functions of the program are not called in conditions.")
@@ -592,12 +596,23 @@ class Debugger:
         Raises:
             KprobeTuiError: it cannot be changed.
         """
+        self._check_life()
         self.execute(cmd.WriteMemory(address, data))
         self.refresh()
 
     def _write_register(self, name: str, value: int) -> None:
+        self._check_life()
         self.execute(cmd.WriteRegister(name, value))
         self.refresh()
+
+    def _check_life(self) -> None:
+        """Refuse changes of a program that has ended.
+
+        Raises:
+            CommandError: it has.
+        """
+        if self.control.state is RunState.ENDED and not self.control.session.left_standing:
+            raise CommandError(f"The program has ended ({self.control.view().reason}).")
 
     def refresh(self) -> None:
         """Memory or registers have changed: the same frame is looked at."""

@@ -55,7 +55,7 @@ class FrameWords:
                 put(f" source language {language}.")
         base = self._base()
         at = "unknown address." if base is None else f"{base:#x},"
-        put(f" Arglist at {at} args: {frames.arguments(number)}")
+        put(f" Arglist at {at} args: {frames.arguments(frames.scope(number))}")
         put(f" Locals at {at} Previous frame's sp is {frame.cfa or 0:#x}")
         rows = saved_registers(session, frame, exact=frames.exact(number))
         if rows:

@@ -116,6 +116,8 @@ class SelectedFrames:
         self._frames: tuple[GuestFrame, ...] | None = None
         self._place: tuple[int, int] | None = None
         self._entered = 0
+        self._paths: dict[str, str] = {}
+        self._paths_of: tuple[GuestFrame, ...] = ()
         self.selected = self.skipped = 0
         self.sources = sources
 
@@ -257,10 +259,9 @@ class SelectedFrames:
     def exact(self, number: int) -> bool:
         """True if a frame's pc is where it goes on, not behind a call."""
         frames = self.all
-        exact = True
-        for frame in frames[:number]:
-            exact = frame.signal or (frame.inlined and exact)
-        return exact
+        while number and frames[number - 1].inlined and not frames[number - 1].signal:
+            number -= 1
+        return not number or frames[number - 1].signal
 
     def scope(self, number: int | None = None) -> FrameScope:
         """The meaning of names in a frame; in the one that is looked at."""
@@ -282,7 +283,8 @@ class SelectedFrames:
         """The frame of the call that a frame has made, inlined functions aside; None for none."""
         frames = self.all
         cfa = frames[number].cfa
-        return next((one for one in reversed(frames[:number]) if one.cfa != cfa), None)
+        inner = (frames[at] for at in range(number - 1, -1, -1))
+        return next((one for one in inner if one.cfa != cfa), None)
 
     def printer(self, scope: FrameScope) -> Printer:
         """Prints values of a frame."""
@@ -315,19 +317,27 @@ class SelectedFrames:
         digits = self._session.arch.bits // 4
         at = "" if self.begins_line(number) or brief else f"0x{frame.pc:0{digits}x} in "
         name = (bare_name(frame.function) if frame.file else frame.function) or "??"
-        name = self.scope(number).source_function or name
-        text = f"{mark}{at}{name} ({self.arguments(number)})"
+        scope = self.scope(number)
+        name = scope.source_function or name
+        text = f"{mark}{at}{name} ({self.arguments(scope)})"
         if frame.file:
-            return f"{text} at {self.sources.written(frame.file)}:{frame.line}"
+            return f"{text} at {self._written(frame.file)}:{frame.line}"
         main = self._session.seen.modules.main
         unsaid = vdso.NAME, None if main is None else main.name  # gdb knows no file of a vDSO
         if frame.module and frame.module not in unsaid:
             return f"{text} from {frame.module}"
         return text
 
-    def arguments(self, number: int) -> str:
+    def _written(self, file: str) -> str:
+        """A source file as it is shown; asked once for all frames of a backtrace."""
+        if self._paths_of is not self.all:
+            self._paths_of, self._paths = self.all, {}
+        if file not in self._paths:
+            self._paths[file] = self.sources.written(file)
+        return self._paths[file]
+
+    def arguments(self, scope: FrameScope) -> str:
         """The arguments in a frame's line: "n=5, m=6"."""
-        scope = self.scope(number)
         if scope.scope is None:
             return ""
         printer, shown = self.printer(scope), self._settings["print frame-arguments"]

@@ -4,8 +4,9 @@ import re
 import subprocess
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from functools import cached_property
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from engine.arch.plan import Mode
 from engine.errors import CommandError, KprobeTuiError
@@ -21,6 +22,9 @@ from engine.session.guest.session import Session
 from engine.session.protocol import commands as cmd
 from engine.session.protocol import events as ev
 from engine.session.protocol.config import GuestConfig
+
+if TYPE_CHECKING:
+    from engine.session.debugger.completing import Completing
 
 _DEEP: Final = 20
 _CALLS: Final = 200
@@ -64,6 +68,7 @@ class Interpreter:
                 Word(("quit", "q", "exit"), self._quit),
                 Word(("shell", "!"), self._shell),
                 Word(("alias",), self._alias),
+                Word(("complete",), self._complete),
                 Word(("with", "w"), self._with, moves=True),
                 Word(("loop_break",), self._loop_break),
                 Word(("loop_continue",), self._loop_continue),
@@ -77,6 +82,18 @@ class Interpreter:
         self.words.applying.line = self.words.goroutines.line = self.line
         self.words.changing.user_words = lambda: self._defined
         self.words.moving.at_stop = lambda: self._hook("hook-stop")
+
+    @cached_property
+    def completing(self) -> "Completing":
+        """Completes lines."""
+        from engine.session.debugger.completing import Completing  # for those who type
+
+        return Completing(self._debugger, self.words)
+
+    def _complete(self, rest: str) -> None:
+        """Print what a line may become: complete LINE."""
+        for line in self.completing.lines(rest):
+            self._debugger.put(line)
 
     def line(self, text: str) -> None:
         """Carry a line out that holds no others.

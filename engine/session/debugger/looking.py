@@ -300,6 +300,7 @@ class Looking:
             limit = int(limits[-1])
             numbers = numbers[:limit] if limit >= 0 else numbers[limit:]
         for number in numbers:
+            debugger.breathe()
             debugger.put(frames.heading(number))
             if full:
                 self._locals(number, "        ")

@@ -589,10 +589,10 @@ class Moving:
     def _tell_hit(self, reached: list[UserStop], reason: str) -> None:
         """A stop of the user's; without a number it was placed with other words than these."""
         debugger, looking = self._debugger, self._looking
+        self.at_stop()  # as in gdb's normal_stop: before the commands, whatever is printed
         debugger.pending[:] = [line for stop in reached for line in stop.commands]
         silent = [stop for stop in reached if stop.commands and stop.commands[0].text == "silent"]
         if not silent:
-            self.at_stop()
             text = debugger.frames.heading(0, with_number=False)
             for stop in sorted(reached, key=lambda stop: stop.number):
                 if isinstance(stop, UserWatchpoint):
@@ -653,8 +653,11 @@ class Moving:
             name, text = signal_name(end.signal), signal_text(end.signal)
             debugger.put("")
             debugger.put(f"Program terminated with signal {name}, {text}.")
-            debugger.put("The program no longer exists.")
             debugger.set_convenience("_exitsignal", made(INT, end.signal, "little"))
+            if debugger.started:
+                self._tell_stop()
+            else:
+                debugger.put("The program no longer exists.")
             return
         code = debugger.control.view().exit_code or 0
         debugger.set_convenience("_exitcode", made(INT, code, "little"))

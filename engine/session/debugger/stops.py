@@ -245,16 +245,23 @@ class UserStops:
     """
 
     def __init__(
-        self, control: Control, holds: Callable[[UserStop], bool], *, shared: bool = False
+        self,
+        control: Control,
+        holds: Callable[[UserStop], bool],
+        complain: Callable[[str], None],
+        *,
+        shared: bool = False,
     ) -> None:
         """None yet.
 
         Args:
             control: the guest.
             holds: says whether a stop's condition does, at a hit.
+            complain: takes the locations of a breakpoint that cannot stop the guest.
             shared: the list of probes is an interface's, too, and its numbers hold.
         """
         self._control = control
+        self._complain = complain
         self._shared = shared
         self._holds = holds
         self._running = False
@@ -283,16 +290,21 @@ class UserStops:
         Raises:
             CommandError: none can stand there.
         """
-        for one in stop.locations if self._shared else ():
-            there = [other for other in self.at(one.place.address) if not _is_probe(other)]
-            if there:
-                number = there[0].number
+        if self._shared and stop.locations:
+            there = [self._standing(one) for one in stop.locations]
+            if all(there):
+                number = min(there)
                 raise CommandError(
                     f"Breakpoint {number} is there; condition {number} EXPR changes it."
                 )
         self.arm(stop)
         self.numbered(stop)
         return stop
+
+    def _standing(self, wanted: BreakLocation) -> int:
+        """The number of the user's breakpoint at a location, 0 for none."""
+        there = (other for other in self.at(wanted.place.address) if not _is_probe(other))
+        return next((other.number for other in there), 0)
 
     def add_own(
         self, place: CodePlace, only: Callable[[], bool], stands_for: UserStop | None = None
@@ -335,17 +347,24 @@ class UserStops:
     def arm(self, stop: UserBreakpoint) -> None:
         """Let a breakpoint stop the guest at all of its addresses that are on.
 
+        An address where none can stand is told and leaves the breakpoint, if others are there.
+
         Raises:
-            CommandError: none can stand at one of them; it stands at no other then.
+            KprobeTuiError: none can stand at any of them.
         """
-        try:
-            for one in stop.locations:
-                if one.is_live and not one.probe:
+        refused: list[tuple[BreakLocation, KprobeTuiError]] = []
+        for one in stop.locations:
+            if one.is_live and not one.probe:
+                try:
                     self._arm(stop, one)
-        except KprobeTuiError:
-            for one in stop.locations:
-                self._disarm(one)
-            raise
+                except KprobeTuiError as error:
+                    refused.append((one, error))
+        if refused and not any(one.probe for one in stop.locations):
+            raise refused[0][1]
+        for one, why in refused:
+            stop.locations.remove(one)
+            where = f"{one.place.address:#x} <{one.place.symbol}>"
+            self._complain(f"Cannot insert a breakpoint at {where}: {why}")
 
     def _arm(self, stop: UserBreakpoint, wanted: BreakLocation) -> None:
         address = wanted.place.address
@@ -436,13 +455,12 @@ class UserStops:
             CommandError: none can stand at one of them.
         """
         for one in stop.locations:
-            wanted = stop.on and one.is_live
             if self._shared and one.probe:
                 self._control.loop.carry_out(cmd.Enable((one.probe,), self._is_live(one.probe)))
-            elif wanted and not one.probe:
-                self._arm(stop, one)
-            elif not wanted:
+            elif not (stop.on and one.is_live):
                 self._disarm(one)
+        if stop.on:
+            self.arm(stop)
 
     def move(self, stop: UserBreakpoint, places: Sequence[CodePlace]) -> None:
         """Give a breakpoint other addresses; what is known of those that stay is kept.
@@ -582,10 +600,17 @@ class UserStops:
         return bool(wanted)
 
     def _event_of(self, probe: int) -> str:
-        """Say what a row of the list of probes catches; "" for a mere place."""
+        """Say what a row of the list of probes catches; "" for a mere place.
+
+        One of several places has the breakpoint's number: its row has another one.
+        """
         for stop in self._breakpoints():
-            if stop.event and stop.number and any(one.probe == probe for one in stop.locations):
+            mine = [one for one in stop.locations if one.probe == probe] if stop.number else []
+            if mine and stop.event:
                 return f"{stop.name} {stop.number}: {stop.event}"
+            if mine and len(stop.locations) > 1:
+                part, place = stop.locations.index(mine[0]) + 1, mine[0].place
+                return f"{stop.name} {stop.number}.{part}: {place.function or place.symbol}"
         return ""
 
     def wants(self, stop: UserStop) -> bool:

@@ -12,6 +12,7 @@ import struct
 import termios
 from collections import deque
 from collections.abc import Callable
+from time import monotonic
 from typing import Final, Protocol
 
 from engine.errors import CommandError
@@ -21,6 +22,11 @@ from engine.linux.fs.stdio import HostIO, HostStream
 _CHUNK: Final = 1 << 16
 _KEPT_MOST: Final = 16 << 20
 """Bytes of output that are kept in memory."""
+_USUAL: Final = termios.OPOST | termios.ONLCR
+"""The modes of output that a fresh terminal has (tty_std_termios of the kernel)."""
+_STOP: Final = b"\x13"
+_ECHO: Final = 1.0
+"""Seconds after which all of an echo has come."""
 _INPUT_MAX: Final = 1 << 20
 """Bytes typed ahead that are kept; a guest that never reads must not fill the host."""
 
@@ -126,7 +132,7 @@ class _TerminalEnd(HostIO):
 
     def write(self, fd: int, data: bytes) -> int:
         """Write; the number of bytes taken."""
-        return self._terminal.writing(lambda: os.write(fd, data))
+        return self._terminal.writing(fd, data)
 
 
 class GuestTerminal:
@@ -136,7 +142,7 @@ class GuestTerminal:
 
     Attributes:
         dropped: bytes of input that found no room.
-        writing: carries a write of the guest's out, and gives what that does.
+        writing: carries a write of the guest's to a descriptor out; the bytes taken.
     """
 
     def __init__(self, columns: int = 80, rows: int = 24) -> None:
@@ -150,8 +156,9 @@ class GuestTerminal:
         self._waiting: deque[bytes] = deque()
         self._queued = 0
         self._ended, self._end = os.pipe()
-        self.writing: Callable[[Callable[[], int]], int] = lambda write: write()
+        self.writing: Callable[[int, bytes], int] = os.write
         self.dropped = 0
+        self._typed_at, self._stops = 0.0, False
         self.resize(columns, rows)
 
     def streams(self) -> tuple[HostStream, ...]:
@@ -168,6 +175,8 @@ class GuestTerminal:
             self.dropped += len(data)
             data = b""
         if data:
+            self._typed_at = monotonic()
+            self._stops = self._stops or _STOP in data
             self._waiting.append(data)
             self._queued += len(data)
         while self._waiting:
@@ -179,6 +188,19 @@ class GuestTerminal:
             rest = self._waiting.popleft()[done:]
             if rest:
                 self._waiting.appendleft(rest)
+
+    @property
+    def echoes(self) -> bool:
+        """True if something was typed just now, whose echo may stand in the terminal."""
+        return bool(self._waiting) or monotonic() - self._typed_at < _ECHO
+
+    @property
+    def translates_only_ends(self) -> bool:
+        """True if all that the terminal does to output is a carriage return before a newline.
+
+        So it is until the guest sets other modes, or somebody types Ctrl-S.
+        """
+        return not self._stops and termios.tcgetattr(self._slave)[1] == _USUAL
 
     def wait(self) -> bool:
         """Wait until there is something to `read`; False once all is out after `finish`."""

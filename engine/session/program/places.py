@@ -12,6 +12,7 @@ from functools import lru_cache
 from typing import Final
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from engine.arch.base import Arch
 from engine.arch.plan import Rules
@@ -101,6 +102,10 @@ class Place(Struct, frozen=True, gc=False):
     def at(self, link: int) -> "Place":
         """The place at another link address of the same symbol and function."""
         return Place(self.around, link, self.typed)
+
+    def under(self, rules: Rules) -> "Place":
+        """The same place, judged by other rules."""
+        return Place(replace(self.around, rules=rules), self.link, self.typed)
 
     @property
     def rules(self) -> Rules:

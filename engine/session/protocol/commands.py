@@ -478,6 +478,12 @@ class AskWords(Struct, frozen=True):
     """Ask for the words that a line may begin with; the answer is an `events.WordsKnown`."""
 
 
+class CompleteLine(Struct, frozen=True):
+    """Ask what a line of gdb's words may become; the answer is an `events.LineCompleted`."""
+
+    text: str
+
+
 class SelectFrame(Struct, frozen=True):
     """Look at a frame of the backtrace: names in expressions are its own; any time."""
 
@@ -606,6 +612,7 @@ Command: TypeAlias = (
     | LoadScript
     | TypedLine
     | AskWords
+    | CompleteLine
     | SelectFrame
     | Signal
     | Input

@@ -212,6 +212,18 @@ class WordsKnown(Struct, frozen=True):
     words: tuple[tuple[tuple[str, ...], str], ...]
 
 
+class LineCompleted(Struct, frozen=True):
+    """The answer to `CompleteLine`.
+
+    Attributes:
+        line: as it was typed.
+        lines: what it may become, the likeliest first.
+    """
+
+    line: str
+    lines: tuple[str, ...]
+
+
 class Notice(Struct, frozen=True):
     """Something happened to the guest or a probe that the user did not ask for."""
 
@@ -261,6 +273,7 @@ SessionEvent: TypeAlias = (
     | OriginFound
     | Printed
     | WordsKnown
+    | LineCompleted
     | Listed
     | Notice
     | Remark

@@ -59,6 +59,7 @@ _OF_KIND: Final[dict[CommandKind, tuple[type[cmd.Command], ...]]] = {
         cmd.ReadWords,
         cmd.ReadParts,
         cmd.AskWords,
+        cmd.CompleteLine,
         cmd.ListDefinitions,
     ),
     CommandKind.TERMINAL: (cmd.Input, cmd.Resize),

@@ -5,8 +5,9 @@ from flowkit import SMALL, User, flow
 from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
+from textual.events import Paste
 from textual.geometry import Size
-from textual.widgets import Input
+from textual.widgets import Input, Static
 
 from engine.session.protocol.views import RunState
 from tui.panes.console import ConsoleRows, folded
@@ -81,6 +82,46 @@ def test_completion_knows_words_and_variables() -> None:
         await user.press("c")
         await user.command("print 1")
         await user.until(lambda: user.said.startswith(("$1 = 1", "the program is running")))
+
+    flow(steps)
+
+
+def test_choices_are_listed_and_the_history_is_searched() -> None:
+    async def steps(user: User) -> None:
+        line = user.app.screen.query_one("MessageLine Input", Input)
+        offered = user.app.screen.query_one("MessageLine .offered", Static)
+        await user.command("print 11")
+        await user.says("$1 = 11")
+        await user.command("info line fibonacci")
+        await user.press("colon")
+        await user.type("b f")
+        await user.press("tab")
+        await user.until(lambda: "factorial" in str(offered.render()))
+        assert "fibonacci" in str(offered.render())
+        assert line.value == "b factorial"
+        await user.press("tab")
+        assert line.value == "b fibonacci"
+        await user.press("escape", "colon", "ctrl+r")
+        await user.type("11")
+        await user.until(lambda: "> print 11" in str(offered.render()))
+        await user.press("enter")
+        await user.says("$2 = 11")
+        await user.press("colon", "ctrl+r", "escape")
+        await user.until(lambda: not offered.display)
+        assert line.has_focus
+
+    flow(steps)
+
+
+def test_all_lines_of_what_is_pasted_are_carried_out() -> None:
+    async def steps(user: User) -> None:
+        await user.press("colon")
+        line = user.app.screen.query_one("MessageLine Input", Input)
+        text = "print 1\ndefine twice\nprint 2\nend\ntwice\nprint 3"
+        line.post_message(Paste(text))
+        await user.until(lambda: line.value == "print 3")
+        await user.press("enter")
+        await user.says("$3 = 3")
 
     flow(steps)
 
