@@ -4,6 +4,7 @@ Whoever follows an action through the code reads these functions. The ceilings o
 that has to raise one says why in its commit.
 """
 
+import gc
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -50,11 +51,14 @@ class Passed:
                 self.functions.add((code.co_filename, code.co_firstlineno))
 
         before = sys.getprofile()
+        gc.collect()
+        gc.disable()  # what earlier tests have left would be taken apart in the middle
         sys.setprofile(look)
         try:
             yield
         finally:
             sys.setprofile(before)
+            gc.enable()
 
     @property
     def counts(self) -> tuple[int, int]:
