@@ -419,7 +419,7 @@ def _own(on: Controls, line: str) -> tuple[CommandSpec | None, str]:
     if spec is not None or any(each.startswith(begun) for each in theirs) or not word:
         return spec, rest.strip()
     specs = {_BY_NAME[known].names[0] for known in _BY_NAME if known.startswith(name)}
-    if len(specs) == 1:
+    if len(specs) == 1 and (theirs or len(name) > 1):  # a letter alone may be one of theirs
         return _BY_NAME[specs.pop()], rest.strip()
     near = sorted(specs) or get_close_matches(begun, (*theirs, *_BY_NAME), 2)
     if theirs and near and not on.desk.works:  # a line at work may define it
