@@ -32,12 +32,12 @@ MAY_BE_SKIPPED: tuple[tuple[str, str], ...] = (
     (
         r"(trace/test_(definition|filter)|tracing/test_tracing|x86_64/test_mistakes"
         r"|live/test_(recording|machine_files)|guest/test_probing_inodes|program/test_markers"
-        r"|test_perf_events|bpftrace/test_printing)_live\.py",
+        r"|test_perf_events|bpftrace/test_(printing|parser)|cli/test_bpftrace)_live\.py",
         "KPROBE_TUI_LIVE_KERNEL",
     ),
     # They read scripts of bpftrace, and compile a part of it, from a checkout.
     (
-        r"trace/bpftrace/test_\w+_of_bpftrace\.py",
+        r"trace/bpftrace/test_(\w+_of_bpftrace|parser_upstream|checking_against_\w+)\.py",
         "KPROBE_TUI_BPFTRACE_SOURCE",
     ),
     # It mounts a file system of its own.
@@ -47,7 +47,10 @@ MAY_BE_SKIPPED: tuple[tuple[str, str], ...] = (
     # The test fetches a whole system, and boots it.
     (r"samples/test_boot_system\.py", "KPROBE_TUI_DEBIAN_DISK"),
     # Selftests of Linux take minutes in two emulators.
-    (r"cli/test_boot_ftrace_selftests\.py", "KPROBE_TUI_FTRACE_SELFTESTS"),
+    (
+        r"cli/test_boot_ftrace_selftests\.py|test_event_probes_selftests\.py",
+        "KPROBE_TUI_FTRACE_SELFTESTS",
+    ),
     # The test fetches the sources of Linux.
     (r"cli/test_boot_trace_probe_module\.py", "KPROBE_TUI_LINUX_SOURCE"),
     # Its lines take hours, and programs that few machines have.

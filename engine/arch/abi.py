@@ -26,6 +26,7 @@ class CallConvention(Struct, frozen=True):
         evens: what is aligned to two words begins at an even general register.
         straddles: what needs two registers and finds one is half in it and half on the stack.
         overflows: floating-point numbers take general registers when theirs are used up.
+        aligns_unnamed: bitfields without a name align structures.
     """
 
     general: tuple[int, ...]
@@ -38,6 +39,7 @@ class CallConvention(Struct, frozen=True):
     evens: bool = False
     straddles: bool = False
     overflows: bool = False
+    aligns_unnamed: bool = False
 
 
 class LinkageStubs(Struct, frozen=True):

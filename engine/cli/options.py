@@ -197,7 +197,7 @@ _GUEST_OPTIONS: Final = (
         type=click.Choice(GUEST_CPUS),
         default=USUAL_CPU,
         show_default=True,
-        help="Level of the guest's processor: v3 has AVX2, FMA and BMI (x86-64).",
+        help="Level of the guest's processor: v3 has AVX2, FMA and BMI.",
         group=Group.GUEST,
     ),
     option(

@@ -55,6 +55,7 @@ ABI: Final = ElfAbi(
         divide=_divide,
         skips=True,
         evens=True,
+        aligns_unnamed=True,  # 10.1.8.3
     ),
     stubs=LinkageStubs(glob_dat=1025, jump_slot=1026, irelative=1032, find=_stubs),
     mapping_symbols=True,

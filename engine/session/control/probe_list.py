@@ -458,13 +458,14 @@ class ProbeList:
         """The verdict on a breakpoint, which is a uprobe where a kprobe cannot be.
 
         Kprobes refuse what they would have to emulate and do not, as a call through memory
-        (arch/x86/kernel/kprobes/core.c, can_boost and prepare_emulation); uprobes step it.
+        (arch/x86/kernel/kprobes/core.c, can_boost and prepare_emulation); uprobes step it. What
+        Linux's uprobes accept and would tear an instruction apart stays refused.
         """
         judge = self._probing.verdicts.judge
         found = judge(place, mode=Mode.KERNEL)
         if found.judgement.ok or place.rules is Rules.UPROBE or place.file_offset is None:
             return found
-        other = judge(place.under(Rules.UPROBE), mode=Mode.KERNEL)
+        other = judge(place.under(Rules.UPROBE), mode=Mode.STRICT)
         return other if other.judgement.ok else found
 
     def views(self, space: AddressSpace) -> tuple[ProbeView, ...]:

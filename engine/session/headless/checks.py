@@ -14,7 +14,6 @@ from engine.session.program.verdicts import Verdicts
 from engine.session.protocol.report import Report
 from engine.session.protocol.requests import CheckRequest, Rules
 from engine.trace.definition import Definition, parse
-from engine.trace.tracepoints import selection
 
 if TYPE_CHECKING:
     from engine.session.program.placeless_lines import PlacelessLines
@@ -53,6 +52,8 @@ class _JudgedLines:
             CommandError: as for `_of_one`.
             ProbeError: it is not accepted.
         """
+        from engine.trace.tracepoints import selection  # lists of functions have no definitions
+
         written, selected = line.removesuffix("\n"), selection(line)
         if selected is None:
             placed = _placed(line, self._opened, self._verdicts, self._request)
@@ -73,6 +74,8 @@ class _JudgedLines:
 
     def _named(self, line: str) -> Iterator[Definition]:
         """The definitions that a line stands for, where one behind it may name their events."""
+        from engine.trace.tracepoints import selection  # as above
+
         if not any(map(selection, self._request.definitions)):
             return
         verdicts = self._verdicts

@@ -115,8 +115,9 @@ class GuestSurroundings:
 
     @property
     def aligns_unnamed(self) -> bool:
-        """True if bitfields without a name align structures (AAPCS64, 10.1.8.3)."""
-        return self._arch.name == "aarch64"
+        """True if bitfields without a name align structures."""
+        calls = self._arch.abi.calls
+        return calls is not None and calls.aligns_unnamed
 
     @property
     def pointer_size(self) -> int:
