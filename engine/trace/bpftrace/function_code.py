@@ -338,20 +338,29 @@ def signal_number(name: str) -> int | None:
 
 
 def _str(calls: ActionCalls, node: tree.CallExpression) -> str:
+    """The string at an address: `str(address, room)`.
+
+    A room that is given has a byte for the NUL; else there is one more than `max_strlen`, so that
+    a string which was cut fills its type, and is shown with the trailer.
+    """
     kind, source = calls.kind(node), calls.argument(node, 0)
     assert isinstance(kind, TextType)
-    of = calls.expressions.type_of(source)
-    limit = None
-    if len(node.arguments) > 1 and calls.constant(calls.argument(node, 1)) is None:
-        limit = calls.expressions.value(calls.argument(node, 1))
+    of, most = calls.expressions.type_of(source), calls.expressions.script.config.max_strlen
+    given = calls.argument(node, 1) if len(node.arguments) > 1 else None
+    room = None if given is None else calls.constant(given)
+    size = kind.size
+    if given is not None:
+        size = max(room - 1, 0) if isinstance(room, int) and room <= most else most
     if isinstance(of, TextType | BufferType):
-        code = f"{calls.expressions.value(source)}[:{kind.size}]"
+        code = f"{calls.expressions.value(source)}[:{size}]"
     elif isinstance(of, Array):
-        code = calls.expressions.value(source)
-        code = f"{calls.helper(text_of)}({code})"
+        code = f"{calls.helper(text_of)}({calls.expressions.value(source)})[:{size}]"
     else:
-        code = calls.text_at(source, kind.size)
-    return code if limit is None else f"{code}[:max({limit}, 0)]"
+        code = calls.text_at(source, size)
+    if given is None or isinstance(room, int):
+        return code
+    limit = calls.lines.kept(calls.expressions.value(given))
+    return f"{code}[:max({limit} - 1, 0) if {limit} <= {most} else {most}]"
 
 
 def text_of(values: tuple[int, ...]) -> bytes:

@@ -120,6 +120,18 @@ def test_structures_are_read_through_pointers() -> None:
     assert outputs(text, hits, memory={0x100: node.ljust(64, b"\0"), 0x300: other}) == wanted
 
 
+def test_strings_have_a_byte_less_than_the_room_that_is_given() -> None:
+    memory = {0x100: b"abcdefgh\0", 0x200: b"wxyz\0"}
+    text = (
+        "uprobe:/bin/app:work { print(str(arg0, 5)); print(str(arg0, arg1)); print(str(arg0));"
+        " print(str(arg2, 5)); print(str(arg2, 1)) }"
+    )
+    hits = [{"arg0": 0x100, "arg1": 4, "arg2": 0x200}]
+    assert outputs(text, hits, memory=memory) == ["abcd", "abc", "abcdefgh", "wxyz", ""]
+    cut = "config = { max_strlen = 6 } uprobe:/bin/app:work { print(str(arg0)); print(str(arg2)) }"
+    assert outputs(cut, hits, memory=memory) == ["abcdef..", "wxyz"]
+
+
 def test_an_address_from_a_map_needs_memory_at_the_hit() -> None:
     text = STRUCT + "uprobe:/bin/app:work { @p[tid] = arg0; print(str(@p[tid])) }"
     runner = ScriptRunner(text, {0x40: b"late\0"})
