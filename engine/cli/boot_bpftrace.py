@@ -20,6 +20,8 @@ from engine.session.protocol.scripts import BootScriptRequest
 class _BootCommand(ScriptCommand):
     """The same for a kernel."""
 
+    runs = "KERNEL"
+
     def collect_usage_pieces(self, ctx: click.Context) -> list[str]:
         """The pieces of the usage line."""
         return [*super().collect_usage_pieces(ctx)[:-2], "KERNEL"]

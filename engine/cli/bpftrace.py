@@ -32,14 +32,21 @@ _OF_SCRIPTS: Final = "BPFTRACE_"
 
 
 class ScriptCommand(GroupedCommand):
-    """A command whose words in front of `--` are a script's file and parameters."""
+    """A command whose words in front of `--` are a script's file and parameters.
+
+    Attributes:
+        runs: what stands behind.
+    """
+
+    runs = "GUEST"
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Keep those words, and parse the rest as any command that runs GUEST."""
+        """Keep those words, and parse the rest as any command that runs a guest."""
         at = _first_word(args, self.params)
         words = args[at:]
         if _BEHIND not in words and not {"-h", "--help"} & set(args[:at]):
-            raise click.UsageError("no GUEST: it stands behind --, as in -e SCRIPT -- GUEST", ctx)
+            where = f"it stands behind --, as in -e SCRIPT -- {self.runs}"
+            raise click.UsageError(f"no {self.runs}: {where}", ctx)
         behind = words.index(_BEHIND) if _BEHIND in words else len(words)
         ctx.meta[_WORDS] = tuple(words[:behind])
         return super().parse_args(ctx, [*args[:at], *words[behind:]])
