@@ -249,7 +249,7 @@ def _scripted(
         output=values["output"],
         quiet=True,
         mode=Mode(mode_name),
-        again=True,
+        recorded=True,
     )
     with opened_script(request, console.write_bytes, say, make) as scripted:
         reports = scripted.run(lambda session: attached(session, values["timeout"]))

@@ -22,6 +22,8 @@ struct inner { int a; char *name; };
 struct node { long id; struct inner in; struct node *next; char text[12]; };
 enum color { RED, GREEN = 5 };
 int words[4] = { 1, -2, 3, 4 };
+short small = -3;
+char tiny = 5;
 __attribute__((noinline)) long fib(int n) { return n < 2 ? n : fib(n - 1) + fib(n - 2); }
 __attribute__((noinline)) int work(struct node *n, const char *s, short k, unsigned char c,
                                    enum color e, int *p)
@@ -80,7 +82,7 @@ ACTIONS = (
     (
         "tracepoint:syscalls:sys_enter_write { @k[args.fd, str(args.buf, args.count)] = count(); }"
         " t:syscalls:sys_exit_write { @k_sum = sum(args.ret); }",
-        "@k[1, work 207\n]: 1\n@k[1, work 208\n]: 1\n@k_sum: 18\n",
+        "@k[1, work 207]: 1\n@k[1, work 208]: 1\n@k_sum: 18\n",
     ),
     (
         "t:raw_syscalls:sys_enter /args.id == 1/ { @l = count(); @l_most = max(args.args[2]); }"
@@ -91,6 +93,10 @@ ACTIONS = (
         "u:PROGRAM:fib { @m[ustack(2)] = count(); }",
         "@m[\n        fib+0\n        main+N\n]: 1\n@m[\n        fib+0\n        fib+N\n]: 12\n"
         "@m[\n        fib+0\n        fib+N\n]: 12\n",
+    ),
+    (  # what an address leads to is as large as the object
+        'uprobe:PROGRAM:work { @n = (*uaddr("small"), *uaddr("tiny"), *uaddr("words")); }',
+        "@n: (-3, 5, -8589934591)\n",
     ),
 )
 """Probes, and the maps that they leave, in the order of their names."""
@@ -133,6 +139,14 @@ def test_the_order_of_things_is_that_of_hits(program: Path) -> None:
     )
     assert scripted(program, script).out == f"{expected}\n\n"
     assert scripted(program, script, "--technique", "breakpoint").out == f"{expected}\n\n"
+
+
+def test_what_the_guest_does_not_have_is_told(program: Path) -> None:
+    found = scripted(program, "BEGIN { print(ncpus); }", "--cpus", "3")
+    assert found.out.startswith("3\n")
+    found = scripted(program, "uprobe:PROGRAM:work { print(curtask); }")
+    assert found.code == 2
+    assert "curtask() is refused: the guest is a program" in found.err
 
 
 def test_a_child_is_seen_too(program: Path) -> None:
@@ -294,7 +308,7 @@ def test_a_recorded_run_gives_the_same(program: Path, tmp_path: Path) -> None:
     script.write_text("interval:ms:1 { }")
     refused = run("replay", "--bpftrace", str(script), recording, cwd=tmp_path)
     assert refused.code == 2
-    assert "a recorded run has its own" in refused.err
+    assert "would change a run that is recorded" in refused.err
 
 
 def test_the_tool_hears_signals(tmp_path: Path) -> None:

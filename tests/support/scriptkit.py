@@ -108,11 +108,11 @@ class PlainSurroundings(Struct):
         text = self.results.get(":".join((point.provider, *point.parts)))
         return None if text is None else self._type(text)
 
-    def has_symbol(self, name: str, point: AttachPoint, kernel: bool) -> bool:
-        return self.symbols is None or name in self.symbols
+    def symbol_size(self, name: str, point: AttachPoint, kernel: bool) -> int | None:
+        return 8 if self.symbols is None or name in self.symbols else None
 
-    def provides(self, provider: str) -> str | None:
-        return self.refused.get(provider)
+    def provides(self, what: str) -> str | None:
+        return self.refused.get(what)
 
     def _type(self, text: str) -> Type:
         name, stars = text.rstrip("* ").partition("[")[0], text.count("*")

@@ -71,11 +71,11 @@ class PlainRun:
     def function(self, address: int) -> bytes:
         return b"f%x" % address
 
-    def symbol_address(self, name: str) -> int:
+    def symbol_address(self, name: str, target: str) -> int:
         return 0x500
 
-    def symbol_size(self, name: str) -> int:
-        return 4
+    def processors(self) -> int:
+        return 3
 
     def wall(self) -> int:
         return 1_700_000_000_000_000_000
@@ -113,9 +113,6 @@ class PlainRun:
         return b"call%d" % number
 
     def unwatch(self, address: int) -> None:
-        pass
-
-    def lost(self, what: str) -> None:
         pass
 
 

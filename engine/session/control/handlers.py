@@ -340,6 +340,7 @@ class StandingCommands:
                 command.parameters,
                 quiet=True,
                 mode=mode,
+                recorded=session.config.history or session.config.recording is not None,
             )
             said = switch.load(request)
         else:

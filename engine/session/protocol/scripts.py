@@ -24,7 +24,7 @@ class ScriptRequest(Struct, frozen=True):
         output: file to write to, None for a stream.
         quiet: no word of how many probes there are.
         mode: strictness of placement.
-        again: the run is lived through again: nothing may move its clock.
+        recorded: the run can be lived through again: a script may not change it.
     """
 
     config: GuestConfig
@@ -36,7 +36,7 @@ class ScriptRequest(Struct, frozen=True):
     output: str | None = None
     quiet: bool = False
     mode: Mode = Mode.STRICT
-    again: bool = False
+    recorded: bool = False
 
 
 class BootScriptRequest(Struct, frozen=True):

@@ -125,8 +125,9 @@ class CallTypes:
         if probe is None:
             return None
         site = FunctionUse(row.name, node, arguments, self._findings, probe)
-        if row.refused:
-            site.error(row.refused)
+        refused = row.refused or self._findings.surroundings.provides(f"{row.name}()")
+        if refused:
+            site.error(refused)
             return None
         if row.providers and probe.provider not in row.providers:
             site.error(f'{row.name} can not be used with "{probe.provider}" probes')

@@ -97,11 +97,8 @@ class RunSurroundings(Protocol):
     def function(self, address: int) -> bytes:
         """`func`: the name of the function at an address."""
 
-    def symbol_address(self, name: str) -> int:
-        """`uaddr` and `kaddr`; 0 if there is none."""
-
-    def symbol_size(self, name: str) -> int:
-        """Bytes of an object, 0 if not known: what `*uaddr("x")` reads."""
+    def symbol_address(self, name: str, target: str) -> int:
+        """`uaddr` and `kaddr`, in the file of the probe before others; 0 if there is none."""
 
     @property
     def started(self) -> int:
@@ -143,8 +140,8 @@ class RunSurroundings(Protocol):
     def unwatch(self, address: int) -> None:
         """`unwatch`: the watchpoint at an address watches no more."""
 
-    def lost(self, what: str) -> None:
-        """Count something that was lost: "event", "map update"."""
+    def processors(self) -> int:
+        """`ncpus`: the processors that the guest is told of."""
 
 
 class ActionMaker(Protocol):

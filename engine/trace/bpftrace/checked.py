@@ -75,11 +75,15 @@ class ScriptSurroundings(Protocol):
     def returns(self, point: AttachPoint) -> Type | None:
         """The type of `retval` there, where types are known."""
 
-    def has_symbol(self, name: str, point: AttachPoint, kernel: bool) -> bool:
-        """There is a symbol of that name, for `kaddr()` and `uaddr()`."""
+    def symbol_size(self, name: str, point: AttachPoint, kernel: bool) -> int | None:
+        """Bytes of what `kaddr()` and `uaddr()` name, 0 if not known; None if there is no such."""
 
-    def provides(self, provider: str) -> str | None:
-        """None if probes of a provider can be had here; else why not, and what to do instead."""
+    def provides(self, what: str) -> str | None:
+        """None if something can be had here; else why not, and what to do instead.
+
+        Args:
+            what: a provider of probes, or a function with its brackets: "signal()".
+        """
 
 
 class CheckedMap(Struct, frozen=True):

@@ -155,7 +155,7 @@ def symbol_name(site: FunctionUse) -> None:
         return
     kernel = site.name == "kaddr"
     points = site.probe.points
-    if points and not site.findings.surroundings.has_symbol(name, points[0], kernel):
+    if points and site.findings.surroundings.symbol_size(name, points[0], kernel) is None:
         what = "Failed to resolve kernel symbol" if kernel else "Could not resolve symbol"
         site.error(f"{what}: {name}")
 
@@ -185,10 +185,6 @@ def string_like(site: FunctionUse) -> None:
 
 def signal_number(site: FunctionUse) -> None:
     """`signal()` takes a number from 1 to 64, or a name."""
-    refused = site.findings.surroundings.provides("signal()")
-    if refused is not None:
-        site.error(refused)
-        return
     value = site.known(0)
     if isinstance(value, bytes):
         name = value.decode("utf-8", "replace").upper()

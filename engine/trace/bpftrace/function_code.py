@@ -283,7 +283,8 @@ def _register(calls: ActionCalls, node: tree.CallExpression) -> str:
 def _address(calls: ActionCalls, node: tree.CallExpression) -> str:
     name = calls.constant(calls.argument(node, 0))
     assert isinstance(name, bytes)
-    return f"run.symbol_address({name.decode(errors='replace')!r})"
+    target = calls.probe.points[0].target if calls.probe.points else ""
+    return f"run.symbol_address({name.decode(errors='replace')!r}, {target!r})"
 
 
 def _exit(calls: ActionCalls, node: tree.CallExpression) -> str:
@@ -536,7 +537,7 @@ FUNCTIONS: Final[dict[str, Maker]] = {
     "len": _length,
     "macaddr": _card,
     "memcmp": _memcmp,
-    "ncpus": _fixed("1"),
+    "ncpus": _fixed("run.processors()"),
     "nsecs": _nanoseconds,
     "ntop": _inet,
     "numaid": _fixed("0"),

@@ -158,6 +158,15 @@ def in_space(space: Space) -> Callable[[FunctionUse], Type | None]:
     return kind_there
 
 
+def object_type(site: FunctionUse) -> Type | None:
+    """`uaddr()` leads to a number as large as what the symbol names; else to 64 bits."""
+    name, points = site.text(0), site.probe.points
+    size: int | None = None
+    if name is not None and points:
+        size = site.findings.surroundings.symbol_size(name, points[0], kernel=False)
+    return Pointer(Integer(8 * size if size in (1, 2, 4) else 64, signed=True), "user")
+
+
 def swapped_type(site: FunctionUse) -> Type | None:
     """`bswap(number)`."""
     kind = site.kind(0)

@@ -20,7 +20,6 @@ from engine.trace.bpftrace.types import (
     UINT64,
     VOID,
     Integer,
-    Pointer,
     ShownType,
     SymbolType,
     TextType,
@@ -207,7 +206,7 @@ ROWS: Final = (
     Function("kaddr", UINT64, 1, 1, ("string literal",), checks.symbol_name),
     Function(
         "uaddr",
-        Pointer(UINT64, "user"),
+        kinds.object_type,
         1,
         1,
         ("string literal",),

@@ -34,6 +34,7 @@ from engine.trace.bpftrace.tree import (
     StringLiteral,
     TypeInfoOf,
     Unary,
+    with_parts,
 )
 from engine.trace.bpftrace.type_rules import settled
 from engine.trace.bpftrace.types import Enumeration, Pointer, Record, Type
@@ -119,26 +120,7 @@ class Lowering:
         return RecordLiteral(node.span, tuple(fields))
 
     def _copy(self, node: ScriptNode) -> ScriptNode:
-        values: list[object] = []
-        for name in type(node).__struct_fields__:
-            value = getattr(node, name)
-            if isinstance(value, ScriptNode):
-                value = self._made(value)
-            elif isinstance(value, tuple):
-                value = self._several(value)
-            values.append(value)
-        return type(node)(*values)  # type: ignore[arg-type]  # the fields of this very class
-
-    def _several(self, values: tuple[object, ...]) -> tuple[object, ...]:
-        copies: list[object] = []
-        for value in values:
-            if isinstance(value, ScriptNode):
-                copies.append(self._made(value))
-            elif isinstance(value, tuple):
-                copies.append(self._several(value))
-            else:
-                copies.append(value)
-        return tuple(copies)
+        return with_parts(node, self._made)
 
     def _scratch(self, node: ScriptNode) -> ScriptNode:
         use = cast("ScratchName", node)

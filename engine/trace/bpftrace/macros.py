@@ -33,6 +33,7 @@ from engine.trace.bpftrace.tree import (
     TypeOf,
     While,
     WrittenType,
+    with_parts,
 )
 
 MAX_NESTING: Final = 180
@@ -223,34 +224,11 @@ class MacroExpansion:
             )
             raise NestingError
         special = _SPECIAL.get(type(node))
-        copy = self._parts(node) if special is None else special(self, node)
+        copy = with_parts(node, self._copy) if special is None else special(self, node)
         self._depth -= 1
         if self._uses:
             self._table.uses[copy] = self._uses
         return copy
-
-    def _parts(self, node: ScriptNode) -> ScriptNode:
-        """A copy of a node whose parts are copies."""
-        values: list[object] = []
-        for name in type(node).__struct_fields__:
-            value = getattr(node, name)
-            if isinstance(value, ScriptNode):
-                value = self._copy(value)
-            elif isinstance(value, tuple):
-                value = self._several(value)
-            values.append(value)
-        return type(node)(*values)  # type: ignore[arg-type]  # the fields of this very class
-
-    def _several(self, values: tuple[object, ...]) -> tuple[object, ...]:
-        copies: list[object] = []
-        for value in values:
-            if isinstance(value, ScriptNode):
-                copies.append(self._copy(value))
-            elif isinstance(value, tuple):
-                copies.append(self._several(value))
-            else:
-                copies.append(value)
-        return tuple(copies)
 
     # -- names ---------------------------------------------------------------------------------
 
@@ -285,7 +263,7 @@ class MacroExpansion:
                     f"Variable declaration shadows macro arg ${name}", node.span
                 )
             self._own.add(name)
-        return self._parts(node)
+        return with_parts(node, self._copy)
 
     def _assignment(self, node: ScriptNode) -> ScriptNode:
         target = cast("Assignment", node).target
@@ -295,7 +273,7 @@ class MacroExpansion:
             and f"${target.name}" not in self._bound
         ):
             self._own.add(target.name)
-        return self._parts(node)
+        return with_parts(node, self._copy)
 
     # -- uses ----------------------------------------------------------------------------------
 
@@ -312,7 +290,7 @@ class MacroExpansion:
         return Name(node.span, self._table.common_name(name))
 
     def _call(self, node: ScriptNode) -> ScriptNode:
-        call = cast("CallExpression", self._parts(node))
+        call = cast("CallExpression", with_parts(node, self._copy))
         macro = self._table.find(call.name, call.arguments, node.span)
         if macro is not None:
             return self._use(macro, call.arguments, node.span)
@@ -372,7 +350,7 @@ class MacroExpansion:
                 bound = self._bound.get(kind.name)
                 if isinstance(bound, TypeOf) and not kind.suffixes:
                     return Cast(of.span, bound, self.expression(of.operand))
-            return self._parts(of)
+            return with_parts(of, self._copy)
         return type(of)(of.span, self._type_or_value(of.of))
 
     def _type_or_value(self, of: _Argument) -> _Argument:

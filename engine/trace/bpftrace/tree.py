@@ -5,6 +5,7 @@ by nodes: what checking finds about a node (its type, its constant) is kept besi
 macro that is used gives nodes of its own each time.
 """
 
+from collections.abc import Callable
 from typing import Literal
 
 from msgspec import Struct
@@ -21,6 +22,23 @@ class ScriptNode(Struct, frozen=True, eq=False):
     """
 
     span: Span
+
+
+def with_parts(node: "ScriptNode", made: "Callable[[ScriptNode], ScriptNode]") -> "ScriptNode":
+    """A copy of a node.
+
+    Args:
+        node: the node.
+        made: gives what stands in the copy for each node right below it.
+    """
+
+    def part(value: object) -> object:
+        if isinstance(value, ScriptNode):
+            return made(value)
+        return tuple(map(part, value)) if isinstance(value, tuple) else value
+
+    values = [part(getattr(node, name)) for name in type(node).__struct_fields__]
+    return type(node)(*values)  # type: ignore[arg-type]  # the fields of this very class
 
 
 class WrittenType(ScriptNode, frozen=True, eq=False):

@@ -34,7 +34,6 @@ from engine.session.tracing.script.output import ScriptSink
 from engine.session.tracing.script.places import period
 from engine.trace import syscalls
 from engine.trace.bpftrace.captures import Action
-from engine.trace.bpftrace.capturing import descendants
 from engine.trace.bpftrace.checked import CheckedScript
 from engine.trace.bpftrace.checking import check
 from engine.trace.bpftrace.compiling import CompiledProbe, compile_script
@@ -43,7 +42,7 @@ from engine.trace.bpftrace.output import ScriptOutput
 from engine.trace.bpftrace.printing import TextOutput
 from engine.trace.bpftrace.state import ScriptState
 from engine.trace.bpftrace.text import ScriptRemark, ScriptText, WrongScriptError
-from engine.trace.bpftrace.tree import AttachPoint, CallExpression, Name, Script, ScriptNode
+from engine.trace.bpftrace.tree import AttachPoint, Script, ScriptNode
 
 _COMMIT: Final = "trace_event_buffer_commit"
 _ENTERED: Final = "do_syscall_64"
@@ -53,17 +52,6 @@ _OF_32_BITS: Final = 2
 _ENABLES: Final = "trace_event="
 _WORDS_MOST: Final = 1500
 """Letters of the command line that events may take: a kernel's has 2048."""
-_NO_SIGNAL: Final = "a script only watches a booted system: kprobe-tui serve --boot stops it"
-_NO_FILE: Final = "files of a booted system are not read from outside: its own console shows them"
-_REFUSED: Final = {
-    "signal": _NO_SIGNAL,
-    "signal_thread": _NO_SIGNAL,
-    "cat": _NO_FILE,
-    "username": f"{_NO_FILE}; uid has the number",
-    "cgroup_path": f"{_NO_FILE}; cgroup has the number",
-    "unwatch": "there are no watchpoints",
-}
-"""Functions of a script that would have no effect on a booted system."""
 
 
 class CheckedBoot:
@@ -91,11 +79,6 @@ class CheckedBoot:
         self.checked: CheckedScript = check(
             tree, self.text, self.types, request.parameters, request.environment
         )
-        for probe in self.checked.probes:
-            for part in filter(None, (probe.predicate, probe.body)):
-                for node in descendants(part):
-                    if isinstance(node, (CallExpression, Name)) and node.name in _REFUSED:
-                        raise self.error(f"{node.name} is refused: {_REFUSED[node.name]}", node)
 
     def error(self, text: str, node: ScriptNode, hint: str = "") -> WrongScriptError:
         """An error at a place of the script."""
@@ -474,9 +457,6 @@ class AttachedBootScript:
         over, self.run.over = self.run.over, False
         self.run.look(self._ends)
         self.run.over = over or self.run.over
-        for what, count in self.run.lost_things.items():
-            if what == "event":
-                self._output.lost(count)
         if self._script.checked.config.print_maps_on_exit:
             self._state.print_maps()
         self._sink.flush()

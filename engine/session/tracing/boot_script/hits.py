@@ -18,19 +18,14 @@ from engine.machine.machine import BareMachine
 from engine.session.tracing.boot_script.kernel_points import RETURNS, KernelPoint
 from engine.session.tracing.boot_script.kernel_types import LOCATIONS, KernelTypes
 from engine.session.tracing.script.events import wrapped
+from engine.session.tracing.script.memory_values import memory_value
 from engine.trace.bpftrace.captures import Capture, RowReads
 from engine.trace.bpftrace.tree import AttachPoint
-from engine.trace.bpftrace.type_rules import type_size
 from engine.trace.bpftrace.types import (
     INT64,
-    Array,
     Boolean,
-    BufferType,
     Enumeration,
     Integer,
-    Pointer,
-    Structure,
-    TextType,
     Type,
 )
 
@@ -312,28 +307,3 @@ def _converted(text: str, kind: Type) -> str:
     if isinstance(kind, Integer):
         return text if kind == Integer(64, signed=False) else wrapped(text, kind)
     return f"({text} & 255 != 0)" if isinstance(kind, Boolean) else f"({text} & {_MASK:#x})"
-
-
-def memory_value(address: str, kind: Type) -> str:
-    """An expression that reads a value of a type in memory.
-
-    Raises:
-        UnreadableError: there are no such values.
-    """
-    if isinstance(kind, TextType):
-        return f"string_in({address}, {kind.size})"
-    if isinstance(kind, Enumeration):
-        kind = kind.integer
-    if isinstance(kind, Integer):
-        return f"number_at({address}, {kind.bits // 8}, {kind.signed})"
-    if isinstance(kind, Pointer):
-        return f"number_at({address})"
-    if isinstance(kind, Boolean):
-        return f"(number_at({address}, 1) != 0)"
-    if isinstance(kind, (BufferType, Structure)):
-        return f"bytes_at({address}, {kind.size})"
-    if isinstance(kind, Array):
-        width = type_size(kind.element)
-        each = memory_value(f"({address} + each)", kind.element)
-        return f"tuple([{each} for each in range(0, {kind.count * width}, {width or 1})])"
-    raise UnreadableError(f"{kind} is not read here")

@@ -33,7 +33,6 @@ class KernelRun:
         over: exit() was called.
         code: what it was called with.
         printed: called when what actions have printed is to come out.
-        lost_things: number of things of each kind that were lost.
         started: when the script began.
     """
 
@@ -59,7 +58,6 @@ class KernelRun:
         self.over = False
         self.code = 0
         self.printed: Callable[[], object] = lambda: None
-        self.lost_things: dict[str, int] = {}
         self.started = 0
         self.modules: KernelModules | None = None
         self.stacks: BootStacks | None = None
@@ -204,14 +202,13 @@ class KernelRun:
         found = self._named(address)
         return f"{address:#x}".encode() if found is None else found.name.encode()
 
-    def symbol_address(self, name: str) -> int:
+    def symbol_address(self, name: str, target: str) -> int:
         """The address of a symbol of the kernel; 0 if there is none."""
         return self._opened.names.find(name) or 0
 
-    def symbol_size(self, name: str) -> int:
-        """Bytes up to the next symbol."""
-        found = self._opened.names.bounds(self.symbol_address(name))
-        return 0 if found is None else found[2] - found[1]
+    def processors(self) -> int:
+        """The one processor of the machine."""
+        return 1
 
     def wall(self) -> int:
         """Nanoseconds since 1970 at power-on."""
@@ -243,10 +240,6 @@ class KernelRun:
     def syscall_name(self, number: int) -> bytes:
         """The name of a system call by its number; "" if there is none."""
         return self._opened.arch.linux.syscalls.get(number, "").encode()
-
-    def lost(self, what: str) -> None:
-        """Count something that was lost."""
-        self.lost_things[what] = self.lost_things.get(what, 0) + 1
 
     # -- names ----------------------------------------------------------------------------
 

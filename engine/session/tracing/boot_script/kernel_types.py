@@ -52,6 +52,8 @@ _COUNTERS: Final = (
     " the machine's time"
 )
 _NOT_WATCHED: Final = "no memory of a booted kernel is watched: probe the functions that write it"
+_NO_SIGNAL: Final = "a script only watches a booted system: kprobe-tui serve --boot stops it"
+_NO_FILE: Final = "files of a booted system are not read from outside: its own console shows them"
 _REFUSED: Final = {
     "uprobe": _BY_ITSELF,
     "uretprobe": _BY_ITSELF,
@@ -65,6 +67,12 @@ _REFUSED: Final = {
     "self": "nobody signals a script of a booted kernel: interval probes run its actions",
     "bench": "bench probes are measured by bpftrace --mode bench; kprobe-tui bench measures here",
     "test": "test probes are run by bpftrace --mode test",
+    "signal()": f"signal is refused: {_NO_SIGNAL}",
+    "signal_thread()": f"signal_thread is refused: {_NO_SIGNAL}",
+    "cat()": f"cat is refused: {_NO_FILE}",
+    "username()": f"username is refused: {_NO_FILE}; uid has the number",
+    "cgroup_path()": f"cgroup_path is refused: {_NO_FILE}; cgroup has the number",
+    "unwatch()": "unwatch is refused: there are no watchpoints",
 }
 
 
@@ -221,13 +229,17 @@ class KernelTypes:
         """None: programs of a booted system are not probed."""
         return None
 
-    def has_symbol(self, name: str, point: AttachPoint, kernel: bool) -> bool:
-        """There is a symbol of that name, for `kaddr()`."""
-        return kernel and self._opened.names.find(name) is not None
+    def symbol_size(self, name: str, point: AttachPoint, kernel: bool) -> int | None:
+        """Bytes of what `kaddr()` names, up to the next symbol; None if there is no such."""
+        address = self._opened.names.find(name) if kernel else None
+        if address is None:
+            return None
+        found = self._opened.names.bounds(address)
+        return 0 if found is None else found[2] - found[1]
 
-    def provides(self, provider: str) -> str | None:
-        """None if probes of a provider can be had here; else why not, and what to do instead."""
-        return _REFUSED.get(provider)
+    def provides(self, what: str) -> str | None:
+        """None if a provider or a function can be had here; else why not, and what to do."""
+        return _REFUSED.get(what)
 
     # -- functions ------------------------------------------------------------------------
 

@@ -12,6 +12,7 @@ from engine.session.tracing.script.events import ScriptEvent, ScriptEvents, Wish
 from engine.session.tracing.script.output import ScriptSink
 from engine.session.tracing.script.places import CODE, TIMERS, ScriptPlaces, period
 from engine.session.tracing.script.running import OUTSIDE, ScriptExit, ScriptRun, ScriptTimer
+from engine.session.tracing.script.script_symbols import ScriptSymbols
 from engine.session.tracing.script.surroundings import GuestSurroundings
 from engine.session.tracing.tracing import Tracing
 from engine.trace.bpftrace.captures import Action
@@ -98,8 +99,9 @@ class AttachedScript:
         session, run, request = self._session, self._run, self._request
         verdicts = session.probes().verdicts
         places = ScriptPlaces(session, verdicts.places, verdicts.program)
+        run.symbols = symbols = ScriptSymbols(session, places, verdicts.program)
         around = GuestSurroundings(
-            session, verdicts, places, typed=_names_types(tree), again=request.again
+            session, verdicts, places, symbols, typed=_names_types(tree), recorded=request.recorded
         )
         checked = self._checked_script(tree, text, around)
         names = run.names(checked.config)

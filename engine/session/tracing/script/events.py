@@ -13,6 +13,7 @@ from engine.arch.program import RETURN_HEAD, ROW_HEAD
 from engine.errors import ProbeError, ProbeSyntaxError
 from engine.linux.clock import BLOCK_NS
 from engine.session.protocol.requests import ProbeRequest
+from engine.session.tracing.script.memory_values import memory_value
 from engine.session.tracing.script.places import (
     CODE,
     RAW,
@@ -24,8 +25,6 @@ from engine.session.tracing.script.places import (
 from engine.session.tracing.tracing import Tracing
 from engine.trace import syscalls
 from engine.trace.bpftrace.captures import Capture, RowReads
-from engine.trace.bpftrace.layouts import value_of
-from engine.trace.bpftrace.type_rules import type_size
 from engine.trace.bpftrace.types import (
     Array,
     Boolean,
@@ -191,7 +190,7 @@ class ScriptEvents:
             if not offsets:
                 raise UncapturedError(f"{place.point.text}: {capture.name} is no number")
             # Its address is recorded, and it is read while the guest stands there.
-            text = _memory_value(f"(w[{{}}] + {offsets[-1]})", capture.type, read)
+            text = memory_value(f"(w[{{}}] + {offsets[-1]})", capture.type)
             fetched, offsets = ("u64", text), offsets[:-1]
             read.names.update(self._memory)
             read.at_once = True
@@ -282,7 +281,7 @@ class ScriptEvents:
             for offset in capture.offsets[:-1]:
                 value = f"number_at({value} + {offset})"
             if capture.offsets:
-                value = _memory_value(f"({value} + {capture.offsets[-1]})", capture.type, read)
+                value = memory_value(f"({value} + {capture.offsets[-1]})", capture.type)
             read.values.append(value)
         return self._made(info, read, wish, place, read.values)
 
@@ -374,22 +373,3 @@ def _raw_value(info: EventInfo, capture: Capture) -> str:
     ]
     words += ["0"] * (6 - len(words))
     return f"({', '.join(words)})"
-
-
-def _memory_value(address: str, kind: Type, read: _Read) -> str:
-    """An expression that reads memory at the hit."""
-    if isinstance(kind, TextType):
-        return f"string_in({address}, {kind.size})"
-    if isinstance(kind, Pointer):
-        return f"number_at({address})"
-    if isinstance(kind, Enumeration):
-        kind = kind.integer
-    if isinstance(kind, Integer):
-        return f"number_at({address}, {kind.bits // 8}, {kind.signed})"
-    if isinstance(kind, Boolean):
-        return f"(number_at({address}, 1) != 0)"
-    if isinstance(kind, (BufferType, Structure)):
-        return f"bytes_at({address}, {kind.size})"
-    name = f"kind{len(read.names)}"
-    read.names[name], read.names["value_of"] = kind, value_of
-    return f"value_of({name}, bytes_at({address}, {type_size(kind)}))"

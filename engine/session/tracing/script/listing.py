@@ -7,6 +7,7 @@ from typing import Final
 from engine.errors import ProbeError
 from engine.session.guest.session import Session
 from engine.session.tracing.script.places import KERNELS, SIGNALS, USERS, ScriptPlaces
+from engine.session.tracing.script.script_symbols import ScriptSymbols
 from engine.session.tracing.script.surroundings import GuestSurroundings
 from engine.trace.bpftrace.attach_points import attach_point
 from engine.trace.bpftrace.text import ScriptRemarks, ScriptText, Span
@@ -38,7 +39,8 @@ class ProbeListing:
         """Nothing is read before the first question."""
         verdicts = session.probes().verdicts
         self._places = ScriptPlaces(session, verdicts.places, verdicts.program)
-        self._around = GuestSurroundings(session, verdicts, self._places)
+        symbols = ScriptSymbols(session, self._places, verdicts.program)
+        self._around = GuestSurroundings(session, verdicts, self._places, symbols)
         self._main = verdicts.main.path
         self._kernel = session.is_kernel
 

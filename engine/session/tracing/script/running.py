@@ -21,6 +21,7 @@ from engine.linux.thread import Thread
 from engine.session.guest.session import Session
 from engine.session.inspect.backtrace import Backtraces
 from engine.session.tracing.script.events import ScriptEvent
+from engine.session.tracing.script.script_symbols import ScriptSymbols
 from engine.session.tracing.stacks import LIMIT
 from engine.session.tracing.tracing import Tracing
 from engine.trace.bpftrace.captures import Action, RowReads
@@ -88,7 +89,7 @@ class ScriptRun:
         printed: called when what actions have printed is to come out.
         timed: told of the action of a timer before it runs.
         complain: takes a word about something that an action could not do.
-        lost_things: number of things of each kind that were lost.
+        symbols: finds what `uaddr()` names.
     """
 
     def __init__(self, session: Session) -> None:
@@ -103,7 +104,7 @@ class ScriptRun:
         self.timed: Callable[[Callable[[], None]], object] = lambda action: None
         self.complain: Callable[[str], object] = lambda text: None
         self._shows_lines = self._demangles = False
-        self.lost_things: dict[str, int] = {}
+        self.symbols: ScriptSymbols | None = None
         self.readers: dict[str, Any] = {
             "string_in": self.string,
             "bytes_at": lambda address, size: self.memory(address, size) or b"",
@@ -390,17 +391,13 @@ class ScriptRun:
             found = self._functions[address] = name.encode(errors="surrogateescape")
         return found
 
-    def symbol_address(self, name: str) -> int:
+    def symbol_address(self, name: str, target: str) -> int:
         """The address of a symbol of the program; 0 if there is none."""
-        return self.session.probes().where(name) or 0
+        return 0 if self.symbols is None else self.symbols.address(name, target)
 
-    def symbol_size(self, name: str) -> int:
-        """Bytes of a symbol, 0 if not known."""
-        for file in self.session.probes().verdicts.program.searched:
-            symbol = file.symbols.find(name)
-            if symbol is not None:
-                return symbol.size
-        return 0
+    def processors(self) -> int:
+        """The processors that the guest is told of."""
+        return self.session.machine.cpus
 
     def wall(self) -> int:
         """Nanoseconds since 1970 at the guest's time 0."""
@@ -475,10 +472,6 @@ class ScriptRun:
         for number, one in self._tracing.watches.watched.items():
             if one.watch.ranges[0].start == address and number in self._actions:
                 self._actions[number] = _nothing
-
-    def lost(self, what: str) -> None:
-        """Count something that was lost."""
-        self.lost_things[what] = self.lost_things.get(what, 0) + 1
 
     # -- names ----------------------------------------------------------------------------
 

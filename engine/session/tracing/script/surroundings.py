@@ -24,6 +24,7 @@ from engine.session.tracing.script.places import (
     PointError,
     ScriptPlaces,
 )
+from engine.session.tracing.script.script_symbols import ScriptSymbols
 from engine.trace import sched, syscalls
 from engine.trace.bpftrace.attach_points import has_glob
 from engine.trace.bpftrace.c_types import enumeration, value_type
@@ -64,9 +65,16 @@ _PROGRAMS: Final = (
     "the guest is a program: uprobe:BINARY:FUNCTION has its functions, and probes of a kernel are"
     " for a guest that is one"
 )
+_SIGNALS: Final = ("signal()", "signal_thread()")
 _RECORDED: Final = (
-    "a timer moves the guest's clock, and a recorded run has its own: bpftrace runs it anew"
+    "{} would change a run that is recorded, which it could then not be gone back in:"
+    " kprobe-tui bpftrace runs the guest anew"
 )
+_OF_KERNELS: Final = {
+    "curtask()": "the guest is a program, whose kernel has no records of tasks: pid, tid, comm"
+    " and ppid tell of them",
+    "path()": "the guest is a program, and has no struct path",
+}
 _COUNTERS: Final = (
     "an emulated processor has no counters of its hardware: profile and interval probes sample by"
     " the guest's time"
@@ -93,20 +101,22 @@ class GuestSurroundings:
         session: Session,
         verdicts: Verdicts,
         places: ScriptPlaces,
+        symbols: ScriptSymbols,
         *,
         typed: bool = True,
-        again: bool = False,
+        recorded: bool = False,
     ) -> None:
-        """Nothing is read before the first question.
+        """Take the guest; types and places are looked for when a script asks.
 
         Args:
             session: the guest.
             verdicts: knows its files.
             places: finds what probes name.
-            again: the run is lived through again.
+            symbols: finds what `uaddr()` names.
+            recorded: the run can be lived through again.
             typed: types of functions are wanted; they cost a millisecond for each place.
         """
-        self._typed, self._again = typed, again
+        self._typed, self._recorded, self._symbols = typed, recorded, symbols
         self._session = session
         self._arch = session.arch
         self._verdicts = verdicts
@@ -322,21 +332,24 @@ class GuestSurroundings:
             for one in markers[0].operands
         )
 
-    def has_symbol(self, name: str, point: AttachPoint, kernel: bool) -> bool:
-        """There is a symbol of that name, for `kaddr()` and `uaddr()`."""
+    def symbol_size(self, name: str, point: AttachPoint, kernel: bool) -> int | None:
+        """Bytes of what `kaddr()` and `uaddr()` name; None if there is no such."""
         if kernel and not self._session.is_kernel:
-            return False
-        return self._verdicts.places.symbol(name) is not None
+            return None
+        found = self._symbols.find(name, point.target)
+        return None if found is None else found[1].size
 
-    def provides(self, provider: str) -> str | None:
-        """None if probes of a provider can be had here; else why not, and what to do instead."""
-        if provider in KERNELS and not self._session.is_kernel:
+    def provides(self, what: str) -> str | None:
+        """None if a provider or a function can be had here; else why not, and what to do."""
+        if what in KERNELS and not self._session.is_kernel:
             return _PROGRAMS
-        if provider in TIMERS and self._again:
-            return _RECORDED
-        if provider == "rawtracepoint":
+        if self._recorded and (what in TIMERS or what in _SIGNALS):
+            return _RECORDED.format(what)
+        if what in _OF_KERNELS and not self._session.is_kernel:
+            return f"{what} is refused: {_OF_KERNELS[what]}"
+        if what == "rawtracepoint":
             return "it has no arguments with types here: tracepoint:GROUP:NAME has them"
-        return _REFUSED.get(provider)
+        return _REFUSED.get(what)
 
 
 def declaration(text: str) -> str:

@@ -72,6 +72,19 @@ def test_exit_ends_the_script_and_not_the_guest() -> None:
         assert guest.view.exit_code == 0
 
 
+def test_a_recorded_run_is_not_changed_by_a_script() -> None:
+    path = sample("x86_64", "recursion")
+    scripts = (
+        script(path, "interval:ms:1 {{ @ = 1; }}"),
+        script(path, 'uprobe:{path}:main {{ signal("INT"); }}'),
+    )
+    for each in scripts:
+        with held(path, history=True) as guest:
+            assert "would change a run that is recorded" in refusal(guest, each)
+        with held(path) as guest:
+            guest.do(each)
+
+
 def test_a_wrong_script_is_refused_with_its_place() -> None:
     path = sample("x86_64", "recursion")
     with held(path) as guest:

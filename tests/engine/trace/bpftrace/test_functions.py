@@ -48,7 +48,7 @@ USES: Final = {
     "kptr": ("kptr(args.name)", "int8 *"),
     "uptr": ("uptr(args.name)", "int8 *"),
     "kaddr": ('kaddr("jiffies")', "uint64"),
-    "uaddr": ('uaddr("environ")', "uint64 *"),
+    "uaddr": ('uaddr("environ")', "int64 *"),
     "path": ("path((struct path *)arg0, 64)", "string[64]"),
     "join": None,
     "ksym": ("ksym(arg0)", "ksym_t"),
