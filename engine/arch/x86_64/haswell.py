@@ -40,7 +40,7 @@ _VENDOR: Final = (0x756E6547, 0x6C65746E, 0x49656E69)
 _SIGNATURE: Final = 0x306C1
 _LEAVES: Final[Mapping[tuple[int, int], tuple[int, int, int, int]]] = {
     (0, 0): (0xD, *_VENDOR),
-    # That of the Ivy Bridge with FMA, movbe, OSXSAVE, AVX and F16C.
+    # The word of the Ivy Bridge with FMA, movbe, OSXSAVE, AVX and F16C.
     (1, 0): (_SIGNATURE, 0x800, 0xFED83203, 0x78BFBFD),
     (2, 0): (1, 0, 0, 0x2C307D),
     # Caches: 32 KiB of instructions and of data, 4 MiB.

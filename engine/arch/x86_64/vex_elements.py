@@ -154,7 +154,7 @@ def _cleared(register: int, begin: int, end: int) -> bytes:
 
 
 def gather(insn: VexInsn, routine: Callable[[str], int], *, hooked: bool) -> bytes:
-    """All of a gather.
+    """The code of a whole gather.
 
     Args:
         insn: the instruction.

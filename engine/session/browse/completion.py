@@ -48,7 +48,7 @@ class DefinitionCompleter:
         names: Callable[[str, int], Iterable[str]],
         mode: Mode,
     ) -> None:
-        """Nothing is read before the first question.
+        """Set up; files are read when somebody asks.
 
         Args:
             arch: of the program.

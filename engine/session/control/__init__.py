@@ -10,6 +10,7 @@ where the past is looked at. `control` puts the parts together and begins runs.
   in the `stepping_thread` that they began in;
   `focus` is the thread in sight; `editing` changes it, and takes changes back.
 - `probe_list`: the probes that a user has placed, of `entries`; `tracing_choices`: what else is
-  recorded. Both outlive a run.
+  recorded. Both outlive a run, as does the script of `script_switch`, of which a run has a
+  `shown_script`.
 - `past`: the past of a recorded run, and the branches that leave it.
 """

@@ -41,7 +41,7 @@ class SteppingThread:
         return who == self._who and depth >= floor
 
     def _now(self) -> tuple[object, int, int]:
-        """Who runs, where depths begin, and the depth."""
+        """The thread that runs, where its depths begin, and its depth."""
         session = self._session
         cpu, returns, thread = session.cpu, session.arch.returns, session.machine.current.tid
         if returns is not None:

@@ -9,7 +9,6 @@ from engine.arch.plan import Mode
 from engine.arch.program import RecordLayout
 from engine.errors import CommandError, ProbeError
 from engine.fetch.evaluate import FetchContext, Recorder
-from engine.guest.modules import Location
 from engine.linux.space import AddressSpace
 from engine.linux.thread import Thread
 from engine.probes.kprobe import Kprobe, RowOfAny
@@ -18,7 +17,7 @@ from engine.session.guest.outputs import OutputFile, OutputTree
 from engine.session.guest.probed_space import ProbedSpace
 from engine.session.guest.probing import Probing
 from engine.session.guest.session import Session
-from engine.session.inspect.backtrace import TRAMPOLINE_NAME, Backtraces
+from engine.session.inspect.backtrace import Backtraces
 from engine.session.program.places import Place
 from engine.session.protocol.report import Report
 from engine.session.protocol.requests import TraceOptions
@@ -37,6 +36,7 @@ from engine.session.tracing.output import (
 )
 from engine.session.tracing.programs import Programs
 from engine.session.tracing.recorders import ProbeCpu, Recorders
+from engine.session.tracing.row_names import RowNames
 from engine.session.tracing.stacks import StackRecorder
 from engine.session.tracing.store_events import WatchEvents
 from engine.session.tracing.synthetic_events import SyntheticEvents
@@ -46,7 +46,7 @@ from engine.session.tracing.triggers import EventControls, FilterNames
 from engine.trace import sched, synthetic, syscalls
 from engine.trace.definition import Deletion
 from engine.trace.formats import FORMAT_NAMES, format_named
-from engine.trace.formats.base import Format, Names, PlacedFormat, with_idle
+from engine.trace.formats.base import Format, Names, PlacedFormat
 from engine.trace.ring import Ring
 from engine.trace.ring_file import describe
 from engine.trace.rows import EventInfo, EventSource, EventTable, stack_event
@@ -128,6 +128,7 @@ class Tracing:
         incomplete: the output could not take all of the trace; known once it is finished.
         tasks: the threads whose events are recorded.
         programs: those that the guest has run, which name rows.
+        row_names: names what its rows have numbers of.
         calls: lets only some calls of a graph pass; None for all.
     """
 
@@ -187,7 +188,10 @@ class Tracing:
         keeps = options.buffer is not None or self.calls is not None
         self.programs = programs = Programs(session, keeps=keeps)
         self._exact = options.mode is Mode.KERNEL and not is_terminal(path, stream)
-        names = self.names()
+        self.row_names = RowNames(
+            session, self._probing, programs, options.mode, exact=self._exact
+        )
+        names = self.row_names.made()
         text = options.text
         if options.mode is Mode.KERNEL:
             text = (*text, "nosym-userobj")
@@ -210,7 +214,7 @@ class Tracing:
             session.memory,
             self._staging,
             comm=lambda thread: comms.get(thread, b""),
-            symbol=self._symbol_now,
+            symbol=self.row_names.symbol_now,
             where=self._probing.where,
         )
         self._text = text
@@ -218,7 +222,7 @@ class Tracing:
         self.syscalls = SyscallEvents(session)
         self.watches = WatchEvents(session)
         self.samples: SampleEvents | None = None
-        self.synthetics = SyntheticEvents(self._symbol_now)
+        self.synthetics = SyntheticEvents(self.row_names.symbol_now)
         self.event_probes: EventProbes | None = None
         self.kernel_events: dict[str, KernelEvents] = {
             syscalls.GROUP: self.syscalls,
@@ -233,7 +237,7 @@ class Tracing:
             stack=self._stacks.record,
             stack_now=lambda: self._stacks.frames(self.controls.place),
             snapshot=None if self.ring is None and keep is None else self._snapshot,
-            symbol=self._symbol_now,
+            symbol=self.row_names.symbol_now,
             comm=lambda thread: comms.get(thread, b""),
             syscall=self.syscalls.name_of,
             read_cstring=lambda at, limit: session.seen.memory.read_cstring(at, limit),
@@ -445,16 +449,6 @@ class Tracing:
         if self.ring is not None:
             self.tail.keep(self.ring)
 
-    def _returning(self, address: int) -> bool:
-        """True if a return event is recorded for the function at an address."""
-        point = self._probing.manager.points.get(address)
-        if point is None:
-            return False
-        return any(
-            isinstance(probe, Kretprobe) and probe.record_return is not None
-            for probe in point.probes
-        )
-
     @property
     def in_guest(self) -> bool:
         """True if code in the guest may write rows too: one trace's only, and of all threads."""
@@ -486,24 +480,9 @@ class Tracing:
             options: its trace options.
         """
         self._text = options
-        self._output.format = make(self.table, self.names(), options)
+        self._output.format = make(self.table, self.row_names.made(), options)
 
     # -- output ---------------------------------------------------------------------------
-
-    def names(self) -> Names:
-        """The names of addresses and ids in its rows."""
-        comms, pids = self._comms, self.session.machine.pids
-        return Names(
-            self.symbol,
-            with_idle(lambda thread: comms.get(thread, b"")),
-            self._returning,
-            self._exact,
-            lambda thread: pids.get(thread, thread),
-            self.programs.file,
-            self.programs.line,
-            self.session.arch.name,
-            self.options.mode is not Mode.KERNEL,
-        )
 
     def start(self) -> None:
         """Before the guest runs: the clock goes, the header is out.
@@ -594,8 +573,8 @@ class Tracing:
                 "exact": self._exact,
                 "decodes": self.options.mode is not Mode.KERNEL,
             },
-            ((place, self.symbol(place)) for place in places),
-            filter(self._returning, places),
+            ((place, self.row_names.symbol(place)) for place in places),
+            filter(self.row_names.returning, places),
         )
 
     def _who_and_where(self) -> dict[str, Any]:
@@ -749,7 +728,7 @@ class Tracing:
             yield table + b"\n"
         if self.options.profile:
             yield b"\n# profile\n"
-            shown = self.names().shown
+            shown = self.row_names.made().shown
             counted = profile_lines(self.events.values(), self._others())
             for line in chain(counted, self.watches.profile()):
                 yield shown(os.fsencode(line)) + b"\n"
@@ -777,23 +756,6 @@ class Tracing:
         if len(self._left) > _LEFT:
             self._staging.drain()
             self._left.clear()
-
-    def symbol(self, address: int) -> str:
-        """An address as the kernel's `%pS` prints it."""
-        return self._named(self.programs.locate(address))
-
-    def _symbol_now(self, address: int) -> str:
-        """The same in the program that runs now."""
-        return self._named(self.session.seen.modules.locate(address))
-
-    def _named(self, location: Location) -> str:
-        address = location.address
-        if location.symbol is None:
-            start, end = self._probing.manager.returns.trampoline or (0, 0)
-            if start <= address < end:
-                return f"{TRAMPOLINE_NAME}+{address - start:#x}/{end - start:#x}"
-            return f"{address:#x}"
-        return f"{location.symbol.name}+{location.offset:#x}/{location.symbol.size:#x}"
 
 
 def output_target(session: Session, path: str, form: Format) -> OutputFile | OutputTree:

@@ -236,7 +236,7 @@ class BranchEvents:
             raise
         self._goes_on = goes_on
         self._done = self._cut = False
-        self._lines = EventLines(numbers.table, self._log.tracing.names())
+        self._lines = EventLines(numbers.table, self._log.tracing.row_names.made())
         self._table = numbers.table
         self.rest = b""
         self.counts: Counter[int] = Counter()

@@ -22,7 +22,7 @@ class KernelListing:
     """Lists the probes of one kernel."""
 
     def __init__(self, opened: OpenedKernel) -> None:
-        """Nothing is read before the first question."""
+        """Set up; files are read when somebody asks."""
         self._points = KernelPoints(opened)
         self._types = KernelTypes(opened, self._points)
 

@@ -55,7 +55,7 @@ class KernelPoints:
     """
 
     def __init__(self, opened: OpenedKernel) -> None:
-        """Nothing is read before the first question."""
+        """Set up; files are read when somebody asks."""
         self._opened = opened
         image = opened.image
         self.fields = EventFields(image, lambda: find_event_array(image))

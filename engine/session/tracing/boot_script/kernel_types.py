@@ -80,7 +80,7 @@ class KernelTypes:
     """The types and places of one kernel; `checked.ScriptSurroundings` says what is asked."""
 
     def __init__(self, opened: OpenedKernel, points: KernelPoints) -> None:
-        """Nothing is read before the first question.
+        """Set up; files are read when somebody asks.
 
         Args:
             opened: the kernel.

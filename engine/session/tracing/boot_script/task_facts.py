@@ -37,7 +37,7 @@ class TaskFacts:
     def __init__(
         self, opened: OpenedKernel, addresses: KernelAddresses, task: Callable[[], int]
     ) -> None:
-        """Nothing is read before the first question.
+        """Set up; files are read when somebody asks.
 
         Args:
             opened: the kernel.
@@ -58,7 +58,7 @@ class TaskFacts:
         key = record, member
         if key not in self._offsets:
             found = (self._opened.image.layout(record) or {}).get(member)
-            # Its own size stands under "".
+            # The size of the whole record stands under "".
             self._offsets[key] = None if found is None else found[0] or found[1] * (not member)
         at = self._offsets[key]
         if at is None:

@@ -189,7 +189,7 @@ class ScriptEvents:
         if fetched is None:
             if not offsets:
                 raise UncapturedError(f"{place.point.text}: {capture.name} is no number")
-            # Its address is recorded, and it is read while the guest stands there.
+            # The address is recorded; what is there is read while the guest stands at the hit.
             text = memory_value(f"(w[{{}}] + {offsets[-1]})", capture.type)
             fetched, offsets = ("u64", text), offsets[:-1]
             read.names.update(self._memory)

@@ -36,7 +36,7 @@ class ProbeListing:
     """Lists the probes of one guest."""
 
     def __init__(self, session: Session) -> None:
-        """Nothing is read before the first question."""
+        """Set up; files are read when somebody asks."""
         verdicts = session.probes().verdicts
         self._places = ScriptPlaces(session, verdicts.places, verdicts.program)
         symbols = ScriptSymbols(session, self._places, verdicts.program)

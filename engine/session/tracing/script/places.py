@@ -72,7 +72,7 @@ class ScriptPlaces:
     """Finds the places of a guest."""
 
     def __init__(self, session: Session, places: Places, program: Program) -> None:
-        """Nothing is read before the first question.
+        """Set up; files are read when somebody asks.
 
         Args:
             session: the guest.
