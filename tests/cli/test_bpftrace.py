@@ -98,6 +98,10 @@ ACTIONS = (
         'uprobe:PROGRAM:work { @n = (*uaddr("small"), *uaddr("tiny"), *uaddr("words")); }',
         "@n: (-3, 5, -8589934591)\n",
     ),
+    (  # the instruction pointer, whatever an architecture calls it
+        'uprobe:PROGRAM:work { @o = reg("pc") - (uint64)uaddr("work"); }',
+        "@o: 0\n",
+    ),
 )
 """Probes, and the maps that they leave, in the order of their names."""
 DEFINED = (
@@ -249,6 +253,12 @@ def test_what_there_is(program: Path) -> None:
         "    const char * filename",
         "    int flags",
         "    umode_t mode",
+    ]
+    assert listed("-l", "*_nanosleep") == [
+        "tracepoint:syscalls:sys_enter_clock_nanosleep",
+        "tracepoint:syscalls:sys_exit_clock_nanosleep",
+        "tracepoint:syscalls:sys_enter_nanosleep",
+        "tracepoint:syscalls:sys_exit_nanosleep",
     ]
     every = listed("-l")
     assert {"interval:ms:", "self:signal:SIGUSR1", "tracepoint:raw_syscalls:sys_exit"} <= {*every}

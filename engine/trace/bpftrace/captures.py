@@ -7,11 +7,14 @@ the hit) is asked of a `RunSurroundings`.
 """
 
 from collections.abc import Callable, Sequence
-from typing import Any, Literal, Protocol
+from typing import Any, Final, Literal, Protocol
 
 from msgspec import Struct
 
 from engine.trace.bpftrace.types import INT64, Type
+
+PC: Final = "pc"
+"""`reg("pc")`: the instruction pointer, whatever an architecture calls it."""
 
 
 class Capture(Struct, frozen=True):

@@ -20,6 +20,7 @@ from engine.session.tracing.script.surroundings import declaration
 from engine.trace import syscalls
 from engine.trace.bpftrace.attach_points import has_glob
 from engine.trace.bpftrace.c_types import Space, enumeration, value_type
+from engine.trace.bpftrace.captures import PC
 from engine.trace.bpftrace.tree import AttachPoint
 from engine.trace.bpftrace.types import (
     INT8,
@@ -102,10 +103,12 @@ class KernelTypes:
     @property
     def registers(self) -> Sequence[str]:
         """The names that `reg()` takes."""
-        return tuple(self._opened.arch.probes.fetch_registers)
+        return tuple(dict.fromkeys((*self._opened.arch.probes.fetch_registers, PC)))
 
     def register(self, name: str) -> str | None:
         """The whole register that a name of `reg()` means; None if there is none."""
+        if name == PC:
+            return self._opened.arch.roles.pc
         names = self._opened.arch.probes.fetch_registers
         return names.get(name) or (name if name in names.values() else None)
 

@@ -24,7 +24,7 @@ from engine.session.tracing.script.places import (
 )
 from engine.session.tracing.tracing import Tracing
 from engine.trace import syscalls
-from engine.trace.bpftrace.captures import Capture, RowReads
+from engine.trace.bpftrace.captures import PC, Capture, RowReads
 from engine.trace.bpftrace.types import (
     Array,
     Boolean,
@@ -213,7 +213,8 @@ class ScriptEvents:
             return "$retval", ""
         if capture.base == "register":
             names = self._arch.probes.fetch_registers
-            name = capture.name if capture.name in names else self._names.get(capture.name, "")
+            called = self._arch.roles.pc if capture.name == PC else capture.name
+            name = called if called in names else self._names.get(called, "")
             if not name:
                 raise UncapturedError(f"'{capture.name}' is not a valid register")
             return f"%{name}", ""

@@ -9,7 +9,7 @@ from engine.session.guest.session import Session
 from engine.session.tracing.script.places import KERNELS, SIGNALS, USERS, ScriptPlaces
 from engine.session.tracing.script.script_symbols import ScriptSymbols
 from engine.session.tracing.script.surroundings import GuestSurroundings
-from engine.trace.bpftrace.attach_points import attach_point
+from engine.trace.bpftrace.attach_points import attach_point, has_glob
 from engine.trace.bpftrace.text import ScriptRemarks, ScriptText, Span
 
 SHORT: Final = {
@@ -48,7 +48,8 @@ class ProbeListing:
         """The probes that a pattern means.
 
         Args:
-            pattern: as attach points are written; "" for all.
+            pattern: as attach points are written; "" for all; a glob without a provider is
+                looked for in whole names.
             verbose: arguments follow each.
 
         Raises:
@@ -59,6 +60,10 @@ class ProbeListing:
         known = ("self", "tracepoint", "interval", "profile", "usdt", *sorted(USERS))
         known = (*known, *sorted(KERNELS)) if self._kernel else known
         wanted = [each for each in known if fnmatchcase(each, provider)]
+        if not wanted and not rest and has_glob(pattern):
+            for each in known:
+                yield from self._of(each, "", verbose=verbose, whole=pattern)
+            return
         if not wanted:
             why = self._around.provides(provider)
             raise ProbeError(why or f"Invalid provider: '{provider}'")
@@ -67,14 +72,16 @@ class ProbeListing:
                 continue  # there are too many functions for those who did not ask for them
             yield from self._of(each, rest, verbose=verbose)
 
-    def _of(self, provider: str, rest: str, *, verbose: bool) -> Iterator[str]:
+    def _of(self, provider: str, rest: str, *, verbose: bool, whole: str = "*") -> Iterator[str]:
         if provider == "self":
             texts = (f"signal:{name}" for name in SIGNALS)
-            yield from (f"self:{each}" for each in texts if fnmatchcase(each, rest or "*"))
+            found = (f"self:{each}" for each in texts if fnmatchcase(each, rest or "*"))
+            yield from (each for each in found if fnmatchcase(each, whole))
             return
         if provider in ("interval", "profile"):
             each = (f"{unit}:" for unit in TIMES)
-            yield from (f"{provider}:{one}" for one in each if fnmatchcase(one, rest or "*"))
+            found = (f"{provider}:{one}" for one in each if fnmatchcase(one, rest or "*"))
+            yield from (one for one in found if fnmatchcase(one, whole))
             return
         parts = rest.split(":") if rest else []
         least = {"usdt": 2, "tracepoint": 2}.get(provider, 2 if provider in USERS else 1)
@@ -85,8 +92,12 @@ class ProbeListing:
         point = attach_point(text, _NOWHERE, ScriptRemarks(ScriptText("-l", text)))
         if point is None:
             return
-        found = self._places.listed(point)
-        for one in sorted(found, key=lambda one: one.text) if provider != "tracepoint" else found:
+        listed = self._places.listed(point)
+        if provider != "tracepoint":
+            listed = sorted(listed, key=lambda one: one.text)
+        for one in listed:
+            if not fnmatchcase(one.text, whole):
+                continue
             yield one.text
             if verbose:
                 yield from (f"    {each}" for each in self._around.described(one))

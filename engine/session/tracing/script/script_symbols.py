@@ -40,7 +40,7 @@ class ScriptSymbols:
         return None
 
     def address(self, name: str, target: str) -> int:
-        """Where a symbol is in the process that runs; 0 where its file is not mapped."""
+        """The address of a symbol in the process that runs; 0 where its file is not mapped."""
         found = self.find(name, target)
         if found is None:
             return 0

@@ -28,6 +28,7 @@ from engine.session.tracing.script.script_symbols import ScriptSymbols
 from engine.trace import sched, syscalls
 from engine.trace.bpftrace.attach_points import has_glob
 from engine.trace.bpftrace.c_types import enumeration, value_type
+from engine.trace.bpftrace.captures import PC
 from engine.trace.bpftrace.tree import AttachPoint
 from engine.trace.bpftrace.types import (
     INT8,
@@ -137,7 +138,7 @@ class GuestSurroundings:
     @property
     def registers(self) -> Sequence[str]:
         """The names that `reg()` takes."""
-        return tuple(self._arch.probes.fetch_registers)
+        return tuple(dict.fromkeys((*self._arch.probes.fetch_registers, PC)))
 
     # -- types by name ----------------------------------------------------------------------
 
