@@ -56,7 +56,7 @@ class ScriptSwitch:
         """Attach a script in place of the last one; in words what was done.
 
         Raises:
-            KprobeTuiError: it is wrong: the last one is out all the same.
+            KprobeTuiError: it is wrong; the last one stays.
         """
         from engine.session.control.shown_script import ShownScript  # few runs have a script
 
@@ -64,9 +64,9 @@ class ScriptSwitch:
         assert self._main is not None, "likewise"
         if self._session.core is not None:
             raise CommandError("a core file does not run: no script can be attached")
+        shown = ShownScript(self._session, self._main, request)
         self.unload()
-        self._shown = ShownScript(self._session, self._main, request)
-        self.request = request
+        self._shown, self.request = shown, request
         return f"{request.name} is attached"
 
     def unload(self) -> str:

@@ -91,5 +91,8 @@ def test_a_wrong_script_is_refused_with_its_place() -> None:
         assert "stdin:1:1-4" in refusal(guest, cmd.LoadScript("stdin", "abc { }"))
         missing = refusal(guest, script(path, "uprobe:{path}:nowhere {{ }}"))
         assert "nowhere" in missing
-        guest.do(cmd.Continue())
         assert guest.view.histograms == ()
+        guest.do(script(path))
+        assert "nope" in refusal(guest, script(path, "uprobe:{path}:main {{ print(nope) }}"))
+        guest.do(cmd.Continue())
+        assert maps(guest)[-1].startswith("@calls: "), "the last one stays"
