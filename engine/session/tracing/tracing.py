@@ -25,7 +25,6 @@ from engine.session.tracing import store_events
 from engine.session.tracing.armed import ControlHooks
 from engine.session.tracing.defining import Definitions
 from engine.session.tracing.event_set import EventLimit, EventSet
-from engine.session.tracing.loaded_files import LoadedFiles
 from engine.session.tracing.output import (
     Tail,
     TraceOutput,
@@ -34,7 +33,7 @@ from engine.session.tracing.output import (
     profile_lines,
     remarks,
 )
-from engine.session.tracing.programs import Programs
+from engine.session.tracing.programs import LoadedFiles, Programs
 from engine.session.tracing.recorders import ProbeCpu, Recorders
 from engine.session.tracing.row_names import RowNames
 from engine.session.tracing.stacks import StackRecorder
