@@ -94,6 +94,7 @@ def test_the_palette_finds_everything() -> None:
     flow(steps)
 
 
+@pytest.mark.slow
 def test_every_command_is_there_and_wrong_ones_say_so(tmp_path: Path) -> None:
     names = [name for spec in COMMANDS for name in spec.names]
     assert len(set(names)) == len(names)
@@ -165,6 +166,7 @@ def test_leaving_asks_while_there_is_something_to_lose() -> None:
     assert app.return_code == 0
 
 
+@pytest.mark.slow
 def test_what_was_placed_is_there_the_next_time(state: Path) -> None:
     async def first(user: User) -> None:
         for line in ("p:demo/fib fibonacci n=$arg1:u32", "break ackermann"):
@@ -265,6 +267,7 @@ def test_what_was_asked_of_stops_is_asked_the_next_time(state: Path) -> None:
         flow(steps, guest=guest, fresh=False)
 
 
+@pytest.mark.slow
 def test_keys_of_the_settings_are_used_and_shown(state: Path) -> None:
     (state / "config.toml").write_text('theme = "textual-light"\n[keys]\ngo_on = "ctrl+g"\n')
     settings = load_settings()

@@ -211,6 +211,7 @@ def at_sizes(fast: int = 0) -> list[Any]:
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("columns", "rows"), at_sizes(fast=1))
 def test_a_dialog_and_the_first_layout_with_a_history(
     monkeypatch: pytest.MonkeyPatch, single: GuestConfig, columns: int, rows: int
@@ -305,6 +306,7 @@ def random_steps(numbers: random.Random) -> Iterator[str]:
             yield numbers.choice(keys)
 
 
+@pytest.mark.slow
 def test_selected_rows_are_painted_as_they_come_and_go(
     monkeypatch: pytest.MonkeyPatch, single: GuestConfig
 ) -> None:
@@ -412,6 +414,7 @@ class Line:
         os.close(self._line)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("columns", "rows"), at_sizes(fast=1))
 def test_a_terminal_shows_after_keys_what_it_shows_after_a_resize(
     tmp_path: Path, columns: int, rows: int

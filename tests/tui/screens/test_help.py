@@ -7,6 +7,7 @@ from tui.keymap import ACTIONS
 from tui.screens.help import HelpScreen, help_parts
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", [(80, 24), (160, 60), (20, 5)])
 def test_a_page_by_tasks_that_can_be_searched(size: tuple[int, int]) -> None:
     async def steps(user: User) -> None:

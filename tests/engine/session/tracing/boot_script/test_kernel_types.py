@@ -88,6 +88,7 @@ def test_what_the_user_tells_the_kernel_stays() -> None:
     assert checked("kprobe:vfs_read { }").words("trace_event=irq:* x") == "trace_event=irq:* x"
 
 
+@pytest.mark.slow
 def test_what_a_booted_kernel_does_not_have_is_refused_at_its_place() -> None:
     """One error each, with what to do instead."""
     for script, told in (
