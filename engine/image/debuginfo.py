@@ -73,6 +73,7 @@ class DebugInfo:
         self._sections: dict[str, bytes] = {}
         self._units: dict[tuple[str, int], Unit] = {}
         self._tables: dict[tuple[int, Widths], dict[int, Abbrev]] = {}
+        self._rows: dict[tuple[int, Widths, int], Abbrev | None] = {}
         self._split: dict[int, Unit] = {}
         self.definitions: dict[tuple[int, str], Die | None] = {}
 
@@ -149,15 +150,18 @@ class DebugInfo:
     def abbrev(self, offset: int, widths: Widths, code: int) -> Abbrev | None:
         """One row of the table of .debug_abbrev at an offset; None if the table has no such code.
 
-        Rows behind it are not read: a unit's own entry has the first row nearly always, and a C
-        library's tables have a quarter of a million numbers.
+        Rows behind it are not read: a unit's own entry has one of the first rows nearly always,
+        and a C library's tables have a quarter of a million numbers.
         """
         known = self._tables.get((offset, widths))
         if known is not None:
             return known.get(code)
-        data = self.section(".debug_abbrev")
-        rows = _abbrev_rows(Reader(data, offset, len(data), self.order), widths)
-        return next((row for found, row in rows if found == code), None)
+        key = offset, widths, code
+        if key not in self._rows:
+            data = self.section(".debug_abbrev")
+            rows = _abbrev_rows(Reader(data, offset, len(data), self.order), widths)
+            self._rows[key] = next((row for found, row in rows if found == code), None)
+        return self._rows[key]
 
     # -- units -------------------------------------------------------------------
 
