@@ -106,6 +106,47 @@ class AddressTable:
         words.table, words.mask = ctypes.addressof(self._table), size - 1
 
 
+class ToldInstructions:
+    """Instructions that come and go, in front of which one action is called with their address.
+
+    Where one goes, code that was translated with it may go on telling of it.
+    """
+
+    def __init__(
+        self, hooks: Hooks, action: Callable[[int], None], fail: Callable[[BaseException], None]
+    ) -> None:
+        """None yet; `ToldPlaces.tell_instructions` makes it."""
+
+        def called(uc: int, address: int, size: int, data: int) -> None:
+            try:
+                action(address)
+            except BaseException as error:
+                fail(error)
+
+        told = OnCode(called)
+        hooks.keep(told)
+        self._code, self._hooks = address_in(told), hooks
+        self._told: dict[int, int] = {}
+
+    def __len__(self) -> int:
+        return len(self._told)
+
+    def __contains__(self, address: int) -> bool:
+        return address in self._told
+
+    def add(self, address: int) -> None:
+        """Tell of an instruction; no code of the place may have been translated yet."""
+        if address not in self._told:
+            kind = uc_const.UC_HOOK_CODE
+            self._told[address] = self._hooks.add(kind, self._code, begin=address, end=address)
+
+    def discard(self, address: int) -> None:
+        """Tell of an instruction no longer."""
+        hook = self._told.pop(address, None)
+        if hook is not None:
+            self._hooks.remove(hook)
+
+
 class ToldPlaces:
     """The places of one machine."""
 
@@ -156,6 +197,10 @@ class ToldPlaces:
             self._act(action)
 
         self._hooks.add(uc_const.UC_HOOK_CODE, OnCode(called), begin=address, end=address)
+
+    def tell_instructions(self, action: Callable[[int], None]) -> ToldInstructions:
+        """Have an action called in front of instructions that are given later."""
+        return ToldInstructions(self._hooks, action, self._fail)
 
     def _begins(self, uc: int, address: int, size: int, data: int) -> None:
         action = self._blocks.get(address)

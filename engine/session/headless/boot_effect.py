@@ -24,6 +24,7 @@ from engine.session.protocol.config import Mode
 from engine.session.protocol.kernels import KernelChoice
 from engine.session.protocol.report import Report
 from engine.session.protocol.requests import ProbeRequest, TraceOptions
+from engine.session.tracing.boot_files import BootFiles
 from engine.session.tracing.boot_tracing import BootTracing
 
 TURN: Final = 1 << 24
@@ -128,7 +129,10 @@ class ComparedBoot:
         options = TraceOptions(output="/dev/null", mode=request.mode)
         planted = request.technique == BREAKPOINT
         machine = self.booted.machine
-        self.tracing = BootTracing(opened, machine, options, outputs, None, planted=planted)
+        files = BootFiles(self.booted.unpacked)
+        self.tracing = BootTracing(
+            *(opened, machine, options, outputs, None), planted=planted, files=files
+        )
         stack.callback(self.tracing.discard)
         self.tracing.place(request.probes)
         self.tracing.start()

@@ -15,6 +15,7 @@ from engine.session.kernel.opened import OpenedKernel
 from engine.session.protocol.kernels import KernelChoice
 from engine.session.protocol.report import Report
 from engine.session.protocol.requests import GraphOptions, ProbeRequest, TraceOptions
+from engine.session.tracing.boot_files import BootFiles
 from engine.session.tracing.boot_graph import BootGraph
 from engine.session.tracing.boot_tracing import BootTracing
 
@@ -216,7 +217,9 @@ def _traced(
     opened = OpenedKernel(booted.kernel, kernel)
     try:
         tracing = BootTracing(
-            *(opened, booted.machine, options, outputs, ends.stream, tracer), planted=planted
+            *(opened, booted.machine, options, outputs, ends.stream, tracer),
+            planted=planted,
+            files=BootFiles(booted.unpacked),
         )
         try:
             yield booted, tracing

@@ -1,14 +1,13 @@
 """Registers and memory of a booted machine, as the evaluator of probes reads them."""
 
 from collections.abc import Callable
-from typing import Final
+from struct import Struct
+from typing import Any
 
 from engine.errors import GuestFaultError
 from engine.machine.addresses import KernelAddresses
 from engine.machine.machine import BareMachine
-
-_USER_END: Final = 1 << 47
-"""One past the last address of a program."""
+from engine.machine.programs import PROGRAMS_END
 
 
 class BootCpu:
@@ -53,8 +52,41 @@ class KernelStrings:
 
         def load(address: int) -> bytes:
             text = read(address)
-            if not text and address < _USER_END:
+            if not text and address < PROGRAMS_END:
                 raise GuestFaultError(address, "read")
             return text
+
+        return load
+
+
+class ProgramMemory:
+    """Memory as a uprobe of Linux reads it: that of the program alone.
+
+    What is not there yet stays unread: Linux would bring it in, which changes the system.
+    """
+
+    def __init__(self, addresses: KernelAddresses) -> None:
+        """Take the memory as the kernel sees it."""
+        self._addresses = addresses
+
+    def reader(self, layout: Struct) -> Callable[[int], tuple[Any, ...]]:
+        """A function that unpacks a structure; see `KernelAddresses.reader`."""
+        read, last = self._addresses.reader(layout), PROGRAMS_END - layout.size
+
+        def load(address: int) -> tuple[Any, ...]:
+            if address > last:
+                raise GuestFaultError(address, "read")
+            return read(address)
+
+        return load
+
+    def text_reader(self, limit: int) -> Callable[[int], bytes]:
+        """A function that copies a string; see `KernelAddresses.text_reader`."""
+        read = self._addresses.text_reader(limit)
+
+        def load(address: int) -> bytes:
+            if address >= PROGRAMS_END:
+                raise GuestFaultError(address, "read")
+            return read(address)
 
         return load
