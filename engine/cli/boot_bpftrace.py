@@ -76,7 +76,7 @@ def bpftrace_boot(
     if listing:
         if script is not None or len(words) > 1:
             raise click.UsageError("-l: one pattern in front of --")
-        for line in list_kernel_probes(kernel_image, choice, *(words or ("",)), verbose=verbose):
+        for line in list_kernel_probes(boot, choice, *(words or ("",)), verbose=verbose):
             console.put(line)
         return 0
     if verbose:

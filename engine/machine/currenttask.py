@@ -99,7 +99,7 @@ class TaskReader:
         self._cpu, self._base = cpu, cpu.reader(("gs_base",))
         self._swapped = cpu.reader(("kernel_gs_base",))
         self._word = addresses.reader(struct.Struct("<Q"))
-        self._read = addresses.read
+        self._addresses, self._read = addresses, addresses.read
         self._at = members or TaskMembers(0, 0, 0, 0)
 
     def address(self) -> int:
@@ -110,6 +110,8 @@ class TaskReader:
         try:
             return int(self._word(base + self._at.current & (1 << 64) - 1)[0])
         except GuestFaultError:
+            if self._cpu.privilege and self._addresses.leave_program():
+                return self.address()
             return _UNKNOWN
 
     def now(self) -> CurrentTask:

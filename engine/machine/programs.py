@@ -94,7 +94,7 @@ class ProgramPlace(Struct, eq=False):
     mapped: bool = False
 
 
-class _Mapping(Struct, frozen=True):
+class FileMapping(Struct, frozen=True):
     """A part of a file in a program's memory.
 
     Attributes:
@@ -109,13 +109,13 @@ class _Mapping(Struct, frozen=True):
     offset: int
     paths: tuple[str, ...]
 
-    def cut(self, start: int, end: int) -> "Iterable[_Mapping]":
+    def cut(self, start: int, end: int) -> "Iterable[FileMapping]":
         """What is left of it without a stretch of addresses."""
         if self.start < start:
-            yield _Mapping(self.start, min(self.end, start), self.offset, self.paths)
+            yield FileMapping(self.start, min(self.end, start), self.offset, self.paths)
         if self.end > end:
             begin = max(self.start, end)
-            yield _Mapping(begin, self.end, self.offset + begin - self.start, self.paths)
+            yield FileMapping(begin, self.end, self.offset + begin - self.start, self.paths)
 
 
 class _PendingCall(Struct, eq=False):
@@ -167,7 +167,7 @@ class ProgramProbes:
         self._load = addresses.reader(WORD)
         self._told = cpu.places.tell_instructions(self._came)
         self._places: dict[str, list[ProgramPlace]] = {}
-        self._spaces: dict[int, list[_Mapping]] = {}  # by the address of the mm_struct
+        self._spaces: dict[int, list[FileMapping]] = {}  # by the address of the mm_struct
         self._mappings = 0
         self._here: dict[tuple[int, int], list[ProgramPlace]] = {}  # by it and a place's address
         self._users: dict[int, int] = {}  # by a place's address: programs that have it
@@ -214,6 +214,14 @@ class ProgramProbes:
         """Calls that have not returned."""
         return self._pending
 
+    def space(self) -> tuple[FileMapping, ...]:
+        """The files in the memory of the program that runs, as far as they are known."""
+        try:
+            space = self._records.pointer("task_struct", "mm", self._reader.address())
+        except GuestFaultError:
+            return ()
+        return tuple(self._spaces.get(space, ()))
+
     # -- memory of programs -----------------------------------------------------------------
 
     def _mapped(self) -> None:
@@ -234,7 +242,7 @@ class ProgramProbes:
             return
         if LOWEST <= start < end <= PROGRAMS_END:
             self._cut(space, start, end)
-            self._insert(space, _Mapping(start, end, page * PAGE, paths))
+            self._insert(space, FileMapping(start, end, page * PAGE, paths))
 
     def _unmapped(self) -> None:
         """uprobe_munmap(vma, start, end): a stretch of addresses goes."""
@@ -253,7 +261,7 @@ class ProgramProbes:
         for mapping in list(self._spaces.get(old, ())):
             self._insert(new, mapping)
 
-    def _insert(self, space: int, mapping: _Mapping) -> None:
+    def _insert(self, space: int, mapping: FileMapping) -> None:
         if self._mappings >= _MAPPINGS_MOST:
             return
         self._mappings += 1
@@ -288,7 +296,7 @@ class ProgramProbes:
         if len(self._told) > _KEPT + len(self._here):
             self._forget_idle()
 
-    def _in(self, mapping: _Mapping) -> Iterable[tuple[int, ProgramPlace]]:
+    def _in(self, mapping: FileMapping) -> Iterable[tuple[int, ProgramPlace]]:
         """The places in a mapping, with their addresses."""
         end = mapping.offset + mapping.end - mapping.start
         for path in mapping.paths:
@@ -304,17 +312,10 @@ class ProgramProbes:
 
     # -- hits -------------------------------------------------------------------------------
 
-    def _task(self) -> int:
-        """The task that runs, in the kernel or in a program."""
-        task = self._reader.address()
-        if not task and self._addresses.leave_program():
-            task = self._reader.address()
-        return task
-
     def _came(self, address: int) -> None:
         """Code of some program has come to a place of some program's."""
         self._addresses.forget()
-        task = self._task()
+        task = self._reader.address()
         try:
             space = self._records.pointer("task_struct", "mm", task)
         except GuestFaultError:
@@ -344,7 +345,7 @@ class ProgramProbes:
         except GuestFaultError:
             return
         if words[_CS] & _PRIVILEGE and words[_IP] in self._users:
-            task = self._task()
+            task = self._reader.address()
             if len(self._again) < _PENDING_MOST:
                 self._again[task] = (words[_IP], *words[: len(_SAVED_NAMES)], words[_SP])
 
@@ -401,7 +402,7 @@ class ProgramProbes:
             return
         self._addresses.forget()
         (sp,) = self._stack()
-        calls = self._calls.get(self._task())
+        calls = self._calls.get(self._reader.address())
         slot = sp - WORD.size
         if not calls or not any(one.slot == slot and one.leads_to == leads_to for one in calls):
             return
@@ -420,7 +421,7 @@ class ProgramProbes:
     def _cloned(self) -> None:
         """uprobe_copy_process(task, flags): a child has the calls of its parent."""
         child, flags, _ = self._first()
-        parent = self._task()
+        parent = self._reader.address()
         self._forget(child)
         calls = self._calls.get(parent)
         if not calls:

@@ -16,7 +16,11 @@ _SEEN_MOST: Final = 1 << 16
 
 
 class WantedFiles:
-    """The files of one machine."""
+    """The files of one machine.
+
+    Attributes:
+        all_named: other files are known as well, by their own paths.
+    """
 
     def __init__(self, paths: GuestPaths, records: KernelRecords) -> None:
         """None yet.
@@ -25,6 +29,7 @@ class WantedFiles:
             paths: of the system.
             records: structures of its kernel.
         """
+        self.all_named = False
         self._paths, self._records = paths, records
         self._wanted: dict[str, set[bytes]] = {}
         self._names: set[bytes] = set()
@@ -49,7 +54,7 @@ class WantedFiles:
             place = GuestPlace(pointer("path", "mnt", at), pointer("path", "dentry", at))
             inode = pointer("file", "f_inode", file)
             seen = (place.entry, inode) in self._seen
-            if seen and self._paths.name(place.entry) not in self._names:
+            if seen and not self.all_named and self._paths.name(place.entry) not in self._names:
                 return ()
             text = self._paths.path(place)
         except GuestFaultError:
@@ -64,7 +69,8 @@ class WantedFiles:
                 for path in self._wanted
                 if path not in found and self._leads_to(path, inode, text)
             ]
-        return found
+        own = text.decode(errors="surrogateescape")
+        return [*found, own] if self.all_named and own not in found else found
 
     def _leads_to(self, path: str, inode: int, text: bytes) -> bool:
         """True if a path leads to a file, which then is known by its own path as well."""

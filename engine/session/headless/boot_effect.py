@@ -18,13 +18,12 @@ from engine.machine.machine import BootEnd, MachineEnd
 from engine.machine.pages import ComparedMemory
 from engine.session.guest.outputs import OutputFiles
 from engine.session.headless.boot_traces import BREAKPOINT, TOLD
-from engine.session.headless.booting import Booted, BootRequest
+from engine.session.headless.booting import Booted, BootRequest, boot_files
 from engine.session.kernel.opened import OpenedKernel
 from engine.session.protocol.config import Mode
 from engine.session.protocol.kernels import KernelChoice
 from engine.session.protocol.report import Report
 from engine.session.protocol.requests import ProbeRequest, TraceOptions
-from engine.session.tracing.boot_files import BootFiles
 from engine.session.tracing.boot_tracing import BootTracing
 
 TURN: Final = 1 << 24
@@ -129,7 +128,7 @@ class ComparedBoot:
         options = TraceOptions(output="/dev/null", mode=request.mode)
         planted = request.technique == BREAKPOINT
         machine = self.booted.machine
-        files = BootFiles(self.booted.unpacked)
+        files = boot_files(request.boot)
         self.tracing = BootTracing(
             *(opened, machine, options, outputs, None), planted=planted, files=files
         )

@@ -9,13 +9,12 @@ from msgspec.structs import replace
 
 from engine.machine.machine import MachineEnd
 from engine.session.guest.outputs import OutputFiles
-from engine.session.headless.booting import Booted, BootRequest
+from engine.session.headless.booting import Booted, BootRequest, boot_files
 from engine.session.headless.traces import FORMAT_NAMES, controlled
 from engine.session.kernel.opened import OpenedKernel
 from engine.session.protocol.kernels import KernelChoice
 from engine.session.protocol.report import Report
 from engine.session.protocol.requests import GraphOptions, ProbeRequest, TraceOptions
-from engine.session.tracing.boot_files import BootFiles
 from engine.session.tracing.boot_graph import BootGraph
 from engine.session.tracing.boot_tracing import BootTracing
 
@@ -219,7 +218,7 @@ def _traced(
         tracing = BootTracing(
             *(opened, booted.machine, options, outputs, ends.stream, tracer),
             planted=planted,
-            files=BootFiles(booted.unpacked),
+            files=boot_files(boot),
         )
         try:
             yield booted, tracing

@@ -19,8 +19,9 @@ from engine.machine.kernelmodules import LoadedModule, ModuleReader, module_memb
 from engine.machine.kernelprobes import kprobe_table
 from engine.machine.linuxboot import LEAST, MOST, Boot, prepare
 from engine.machine.machine import DISKS_MOST, BareMachine, BootEnd, MachineEnd
-from engine.machine.ramdisk import Ramdisk, RamdiskRoot, assembled, unpacked
+from engine.machine.ramdisk import Ramdisk, assembled, unpacked
 from engine.machine.rawdisk import DEFAULT_CHANGES, ChangeBudget, RawDisk
+from engine.session.tracing.boot_files import BootFiles
 
 COMMAND_LINE: Final = (
     "console=ttyS0 nokaslr nosmp noapic nolapic acpi=off mitigations=off tsc=reliable "
@@ -108,7 +109,6 @@ class Booted:
         self.kernel = kernel or bootable_kernel(request.kernel)
         initrd = _ramdisk(request, self.kernel)
         self._put, self._waiting = put, bytearray()
-        self._parts = Ramdisk(request.initrd, request.init)
         given = os.open(os.devnull, os.O_RDONLY) if stdin is None else stdin
         self._input = ConsoleDescriptor(given, self.halt if os.isatty(given) else None)
         self.log = ConsoleLog(self._input, self._written)
@@ -120,14 +120,6 @@ class Booted:
             self.machine.add_disk(RawDisk(path, budget))
         line = command_line(_seed_word(self.kernel, request.seed), request.append)
         prepare(self.machine.cpu, Boot(self.kernel.elf, line, initrd, request.seed))
-
-    def unpacked(self) -> RamdiskRoot:
-        """The first file system, but for modules, as far as the host has it.
-
-        Raises:
-            ImageError: a file cannot be read.
-        """
-        return unpacked(self._parts)
 
     def run(self) -> MachineEnd:
         """Run until the kernel switches the machine off, or it is halted."""
@@ -193,6 +185,14 @@ class Booted:
         if self._waiting:
             waiting, self._waiting = bytes(self._waiting), bytearray()
             self._put(waiting)
+
+
+def boot_files(request: BootRequest) -> BootFiles:
+    """The files of the first file system of a boot, but for modules, as far as the host has them.
+
+    They are read when somebody asks.
+    """
+    return BootFiles(lambda: unpacked(Ramdisk(request.initrd, request.init)))
 
 
 def bootable_kernel(path: str) -> KernelImage:

@@ -8,20 +8,14 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from engine.arch.program import RecordLayout
-from engine.errors import ProbeError
 from engine.fetch.evaluate import FetchContext, FetchSite, Recorder, capturer, recorder
 from engine.machine.addresses import KernelAddresses
-from engine.machine.currenttask import TaskReader
-from engine.machine.guestpaths import GuestPaths
 from engine.machine.machine import BareMachine
 from engine.machine.probing import MachineProbes
-from engine.machine.programs import NESTED_MOST, ProgramPlace, ProgramProbes, ProgramReturn
-from engine.machine.records import KernelRecords
-from engine.machine.wantedfiles import WantedFiles
-from engine.session.kernel.opened import OpenedKernel
+from engine.machine.programs import ProgramPlace, ProgramReturn
 from engine.session.protocol.report import Report
-from engine.session.tracing.boot_files import BootFiles
 from engine.session.tracing.boot_memory import BootCpu, ProgramMemory
+from engine.session.tracing.machine_programs import MachinePrograms
 from engine.session.tracing.output import some_lines
 from engine.session.tracing.triggers import EventControls
 from engine.trace.definition import Definition
@@ -30,54 +24,6 @@ from engine.trace.rows import EventInfo
 
 _RECORDERS_MOST: Final = 1 << 8
 """Recorders of one probe that are kept: it has another address in each program."""
-
-
-class MachinePrograms:
-    """The probes in programs of one machine, and the files that they are in."""
-
-    def __init__(
-        self,
-        opened: OpenedKernel,
-        machine: BareMachine,
-        addresses: KernelAddresses,
-        reader: TaskReader,
-        files: BootFiles,
-        *,
-        as_linux: bool = False,
-    ) -> None:
-        """None yet.
-
-        Args:
-            opened: the kernel in the machine.
-            machine: the machine, which has not run.
-            addresses: its memory as the kernel sees it.
-            reader: tells which task runs.
-            files: of the system, as far as the host has them.
-            as_linux: no more calls of a task are followed than Linux follows.
-        """
-        records = KernelRecords(opened.image, addresses)
-        paths = GuestPaths(opened.image, addresses, records, reader.address)
-        self._wanted, self._files = WantedFiles(paths, records), files
-        self._probes = ProgramProbes(
-            *(opened.image, machine.cpu, addresses, records, reader, self._wanted.known),
-            NESTED_MOST if as_linux else None,
-        )
-
-    def add(self, place: ProgramPlace, kernel: MachineProbes, told: str) -> None:
-        """Place a probe; before the machine runs.
-
-        Args:
-            place: where.
-            kernel: probes in the machine's kernel.
-            told: the definition, for messages.
-
-        Raises:
-            ProbeError: the kernel has no uprobes.
-        """
-        if self._probes.missing:
-            raise ProbeError(f"{told}: {self._probes.missing}")
-        self._wanted.add(place.path, self._files.real_path(place.path))
-        self._probes.add(place, kernel)
 
 
 class _ArmedProgram(Struct, eq=False):

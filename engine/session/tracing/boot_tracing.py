@@ -34,10 +34,11 @@ from engine.session.tracing.boot_files import BootFiles
 from engine.session.tracing.boot_memory import BootCpu, KernelStrings
 from engine.session.tracing.boot_modules import BootModules
 from engine.session.tracing.boot_probes import BootProbe, BootProbes, WaitingProbe
-from engine.session.tracing.boot_programs import BootPrograms, MachinePrograms
+from engine.session.tracing.boot_programs import BootPrograms
 from engine.session.tracing.boot_stacks import BootStacks
 from engine.session.tracing.boot_tasks import BootTasks
 from engine.session.tracing.event_set import EventLimit, EventSet
+from engine.session.tracing.machine_programs import MachinePrograms
 from engine.session.tracing.output import Tail, TraceOutput, is_terminal, some_lines
 from engine.session.tracing.stacks import StackRecorder
 from engine.session.tracing.tasks import Tasks
