@@ -22,6 +22,10 @@ _HASH: Final = 0x9E37_79B9_7F4A_7C15
 _MASK: Final = (1 << 64) - 1
 _FIRST: Final = 1 << 8
 _EMPTY, _GONE = 0, 1
+_HOOK_BOUNDS: Final = 24
+"""Offset in a hook of its addresses; one whose addresses are not there stays as it is."""
+_NOWHERE: Final = 1 << 63
+"""An address that no code has."""
 
 
 class TableWords(Protocol):
@@ -109,7 +113,9 @@ class AddressTable:
 class ToldInstructions:
     """Instructions that come and go, in front of which one action is called with their address.
 
-    Where one goes, code that was translated with it may go on telling of it.
+    The emulator takes no hook out while it runs: it would look the code up through page tables
+    that may not have it any more. A hook that is free gets the next instruction instead. Code that
+    was translated with it may go on telling of the old one.
     """
 
     def __init__(
@@ -127,6 +133,7 @@ class ToldInstructions:
         hooks.keep(told)
         self._code, self._hooks = address_in(told), hooks
         self._told: dict[int, int] = {}
+        self._free: list[int] = []
 
     def __len__(self) -> int:
         return len(self._told)
@@ -136,15 +143,28 @@ class ToldInstructions:
 
     def add(self, address: int) -> None:
         """Tell of an instruction; no code of the place may have been translated yet."""
-        if address not in self._told:
+        if address in self._told:
+            return
+        if self._free:
+            hook = self._free.pop()
+            _bounds_of(hook)[:] = [address, address]
+        else:
             kind = uc_const.UC_HOOK_CODE
-            self._told[address] = self._hooks.add(kind, self._code, begin=address, end=address)
+            hook = self._hooks.add(kind, self._code, begin=address, end=address)
+        self._told[address] = hook
 
     def discard(self, address: int) -> None:
         """Tell of an instruction no longer."""
-        hook = self._told.pop(address, None)
-        if hook is not None:
-            self._hooks.remove(hook)
+        hook = self._told.get(address)
+        if hook is not None and tuple(_bounds_of(hook)) == (address, address):
+            del self._told[address]
+            _bounds_of(hook)[:] = [_NOWHERE, _NOWHERE]
+            self._free.append(hook)
+
+
+def _bounds_of(hook: int) -> ctypes.Array[ctypes.c_uint64]:
+    """The first and the last address of a hook (struct hook of Unicorn's uc_priv.h)."""
+    return (ctypes.c_uint64 * 2).from_address(hook + _HOOK_BOUNDS)
 
 
 class ToldPlaces:

@@ -84,6 +84,30 @@ class KernelAddresses:
                 return at, min(left, self._size - at)
         raise GuestFaultError(address, "read")
 
+    def is_empty(self, address: int) -> bool:
+        """True if the tables have nothing at all for an address: no page that is elsewhere."""
+        entry = self._cpu.tables & self._root
+        for shift in _LEVELS:
+            at = (entry & _FRAME) + 8 * (address >> shift & 511)
+            if at + 8 > self._size:
+                return False
+            (entry,) = _WORD.unpack_from(self._memory, at)
+            if not entry & _PRESENT:
+                return not entry
+            if entry & _LARGE and shift < _LEVELS[0]:
+                return False
+        return False
+
+    def read_physical(self, at: int, size: int) -> bytes:
+        """Bytes at a place in the memory.
+
+        Raises:
+            GuestFaultError: the memory ends in front of it.
+        """
+        if not 0 <= at <= self._size - size:
+            raise GuestFaultError(at, "read")
+        return self._memory[at : at + size]
+
     def read(self, address: int, size: int) -> bytes:
         """Some bytes.
 

@@ -7,6 +7,7 @@ from typing import Any
 from engine.errors import GuestFaultError
 from engine.machine.addresses import KernelAddresses
 from engine.machine.machine import BareMachine
+from engine.machine.programpages import ProgramPages
 from engine.machine.programs import PROGRAMS_END
 
 
@@ -62,31 +63,41 @@ class KernelStrings:
 class ProgramMemory:
     """Memory as a uprobe of Linux reads it: that of the program alone.
 
-    What is not there yet stays unread: Linux would bring it in, which changes the system.
+    Linux brings in what is not there yet; it is read from where that would come from.
     """
 
-    def __init__(self, addresses: KernelAddresses) -> None:
-        """Take the memory as the kernel sees it."""
-        self._addresses = addresses
+    def __init__(self, addresses: KernelAddresses, pages: ProgramPages) -> None:
+        """Take the memory as the kernel sees it, and what the program has not touched."""
+        self._addresses, self._pages = addresses, pages
 
     def reader(self, layout: Struct) -> Callable[[int], tuple[Any, ...]]:
         """A function that unpacks a structure; see `KernelAddresses.reader`."""
-        read, last = self._addresses.reader(layout), PROGRAMS_END - layout.size
+        read, last, pages = (
+            self._addresses.reader(layout),
+            PROGRAMS_END - layout.size,
+            self._pages,
+        )
 
         def load(address: int) -> tuple[Any, ...]:
             if address > last:
                 raise GuestFaultError(address, "read")
-            return read(address)
+            try:
+                return read(address)
+            except GuestFaultError:
+                return layout.unpack(pages.read(address, layout.size))
 
         return load
 
     def text_reader(self, limit: int) -> Callable[[int], bytes]:
         """A function that copies a string; see `KernelAddresses.text_reader`."""
-        read = self._addresses.text_reader(limit)
+        read, pages = self._addresses.text_reader(limit), self._pages
 
         def load(address: int) -> bytes:
             if address >= PROGRAMS_END:
                 raise GuestFaultError(address, "read")
-            return read(address)
+            try:
+                return read(address)
+            except GuestFaultError:
+                return pages.read_cstring(address, limit)
 
         return load

@@ -63,7 +63,7 @@ class BootPrograms:
             addresses: the memory as the kernel sees it.
         """
         self._machine, self._programs, self._kernel = machine, programs, kernel
-        self._context = replace(context, memory=ProgramMemory(addresses))
+        self._context = replace(context, memory=ProgramMemory(addresses, programs.pages))
         self._controls, self._running = controls, running
         self._armed: list[_ArmedProgram] = []
 

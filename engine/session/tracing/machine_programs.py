@@ -11,6 +11,7 @@ from engine.machine.currenttask import TaskReader
 from engine.machine.guestpaths import GuestPaths
 from engine.machine.machine import BareMachine
 from engine.machine.probing import MachineProbes
+from engine.machine.programpages import ProgramPages
 from engine.machine.programs import NESTED_MOST, FileMapping, ProgramPlace, ProgramProbes
 from engine.machine.records import KernelRecords
 from engine.machine.wantedfiles import WantedFiles
@@ -19,7 +20,11 @@ from engine.session.tracing.boot_files import BootFiles
 
 
 class MachinePrograms:
-    """The probes in programs of one machine, and the files that they are in."""
+    """The probes in programs of one machine, and the files that they are in.
+
+    Attributes:
+        pages: the memory of the program that runs.
+    """
 
     def __init__(
         self,
@@ -43,6 +48,7 @@ class MachinePrograms:
         """
         records = KernelRecords(opened.image, addresses)
         paths = GuestPaths(opened.image, addresses, records, reader.address)
+        self.pages = ProgramPages(opened.image, addresses, records, reader.address)
         self._wanted, self._files = WantedFiles(paths, records), files
         self._probes = ProgramProbes(
             *(opened.image, machine.cpu, addresses, records, reader, self._wanted.known),

@@ -12,6 +12,7 @@ from engine.machine.addresses import KernelAddresses
 from engine.machine.currenttask import NOBODY, TaskReader
 from engine.machine.kernelmodules import KernelModules
 from engine.machine.machine import BareMachine
+from engine.machine.programpages import ProgramPages
 from engine.machine.programs import PROGRAMS_END, FileMapping
 from engine.session.kernel.opened import OpenedKernel
 from engine.session.tracing.boot_script.task_facts import TaskFacts
@@ -138,17 +139,27 @@ class KernelRun:
 
     def memory(self, address: int, size: int) -> bytes | None:
         """Bytes of the kernel's, or of the program that runs; None where they cannot be read."""
+        address &= _MASK
         try:
-            return self._addresses.read(address & _MASK, size)
+            pages = self._pages(address)
+            return (self._addresses if pages is None else pages).read(address, size)
         except GuestFaultError:
             return None
+
+    def _pages(self, address: int) -> ProgramPages | None:
+        """The memory of a program that is at a place of its own, where that is what is asked."""
+        if address < PROGRAMS_END and self.programs is not None and self.user_mode():
+            return self.programs.pages
+        return None
 
     def string(self, address: int, size: int) -> bytes:
         """A string of at most so many bytes with its NUL, which is left out."""
         if size <= 1:
             return b""
         try:
-            return self._addresses.read_cstring(address & _MASK, size - 1)
+            pages = self._pages(address & _MASK)
+            memory = self._addresses if pages is None else pages
+            return memory.read_cstring(address & _MASK, size - 1)
         except GuestFaultError:
             return b""
 

@@ -122,7 +122,7 @@ class ProgramPoints:
         try:
             known = self.files.symbols(path)
         except ImageError as error:
-            raise PointRefusedError(f"{path}: {error}") from error
+            raise PointRefusedError(str(error)) from error
         if known is None:
             raise PointRefusedError(
                 f"{point.provider} target file '{path}' is in no initial ramdisk (--initrd, "
