@@ -114,8 +114,7 @@ class ToldInstructions:
     """Instructions that come and go, in front of which one action is called with their address.
 
     The emulator takes no hook out while it runs: it would look the code up through page tables
-    that may not have it any more. A hook that is free gets the next instruction instead. Code that
-    was translated with it may go on telling of the old one.
+    that may not have it any more. A hook that is free gets the next instruction instead.
     """
 
     def __init__(
@@ -124,6 +123,8 @@ class ToldInstructions:
         """None yet; `ToldPlaces.tell_instructions` makes it."""
 
         def called(uc: int, address: int, size: int, data: int) -> None:
+            if address not in self._told:
+                return
             try:
                 action(address)
             except BaseException as error:
