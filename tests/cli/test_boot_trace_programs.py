@@ -29,7 +29,8 @@ p:u/greet {static}:<greet> name=+0(%di):string second=+8(%si):u64 all=+0(%si):u6
 p:u/leap {static}:<leap> n=%di
 r:u/leapt {static}:<leap> ret=$retval
 p:u/touch {static}:<touch> page=%di:x64
-p:u/inside {static}:<touch+3> page=+1(%di):u8
+p:u/faults {static}:<touch+1> page=%di:x64
+p:u/inside {static}:<touch+4> page=+1(%di):u8
 r:u/touched {static}:<touch> ret=$retval
 r:u/forked {static}:<forked> ret=$retval
 p:u/lazy {static}:<lazy> a=+0(%di):string b=+0(%si):string c=+0(%dx):string d=+0(%cx):u8
@@ -167,7 +168,7 @@ def test_probes_in_programs_change_nothing(tmp_path: Path) -> None:
     assert done.err.endswith("kprobe-tui: no effect\n")
     places = re.search(r"(\d+) probed places, (\d+) hits", done.err)
     assert places is not None
-    assert int(places[1]) == 14
+    assert int(places[1]) == 15
     assert int(places[2]) > 400
 
 
@@ -175,13 +176,14 @@ SCRIPT = r"""
 uprobe:/static:twice { printf("%d twice(%d) %s %s\n", pid, arg0, func, probe); }
 uretprobe:/static:twice { printf("%d twiced %d\n", pid, retval); }
 uprobe:/static:fib /arg0 == 7/ { @stack = ustack(2); }
-uretprobe:/pie:fib { @fib[func, comm] = sum(retval); }
+uretprobe:/pie:fib { @fib[comm] = sum(retval); }
 uprobe:/pie:t[aw]i* { @[probe] = count(); }
 uprobe:/pie:greet {
     printf("%s, %d, %s\n", str(arg0), *(int64 *)uaddr("data"), usym(*(uint64 *)reg("sp")));
 }
 uprobe:/pie:lazy { @late[str(arg0), str(arg1)] = count(); }
-uprobe:busybox:ENTRY { @started[comm] = count(); }
+uprobe:/static:main { @started[comm] = count(); }
+usdt:/pie:prog:touching { @marked[arg1, arg2, arg0 == reg("di")] = count(); }
 uprobe:/static:none { @none = count(); }
 config = { missing_probes = "warn" }
 """
@@ -189,7 +191,7 @@ config = { missing_probes = "warn" }
 
 def test_a_script_sees_programs(tmp_path: Path) -> None:
     root, _ = system(tmp_path, inside=False)
-    lines = SCRIPT.replace("uprobe:busybox:ENTRY", "uprobe:/static:main").strip().splitlines()
+    lines = SCRIPT.strip().splitlines()
     script = tmp_path / "script.bt"
     script.write_text("\n".join((lines[-1], *lines[:-1])))
     words = ("--init", str(root), "--append", "quiet", "-o", "out", str(script), "--")
@@ -200,14 +202,15 @@ def test_a_script_sees_programs(tmp_path: Path) -> None:
     twice = re.findall(r"(\d+) twice\((\d+)\) twice uprobe:/static:twice\n\1 twiced (\d+)", text)
     assert [(int(n), int(value)) for _, n, value in twice] == 3 * [(5, 10), (21, 42), (100, 200)]
     assert re.search(r"@stack: \n +fib\+0\n +main\+\d+\n", text)
-    # 13 and what leads to it, twice, and 2 of each child.
+    # 13 and what leads to it, and 2 of a child, twice.
     total = sum(_returned(7)) + sum(_returned(3))
-    assert f"@fib[fib, pie]: {2 * total}\n" in text
+    assert f"@fib[pie]: {2 * total}\n" in text
     assert "@[uprobe:/pie:tail]: 2\n" in text
     assert "@[uprobe:/pie:twice]: 6\n" in text
     assert re.findall(r"^(\w*), 11, main$", text, re.MULTILINE) == ["two", "", "nobody", ""]
     assert "@late[a late string, ]: 2\n" in text
     assert "@late[, across two pages]: 2\n" in text
+    assert "@marked[11, -7, 1]: 8\n" in text
     assert "@started[static]: 3\n" in text
 
 

@@ -1,6 +1,9 @@
 """A program whose calls, faults, forks and strings try what uprobes see of programs."""
 
+from markerkit import HEADERS
+
 SOURCE = r"""
+#include "markers.h"
 #include <fcntl.h>
 #include <setjmp.h>
 #include <stdio.h>
@@ -23,7 +26,11 @@ NI void greet(const char *name, long *numbers) {
     asm volatile("" :: "r"(name), "r"(numbers) : "memory");
 }
 NI void leap(long n) { asm volatile(""); if (n) longjmp(back, n); }
-NI long touch(char *page) { asm volatile("movb $1, %0" : "+m"(*page)); return page[1]; }
+NI long touch(char *page) {
+    MARKER("prog", "touching", "0", "8@%0 -8@%1 -4@%2", "r"(page), "m"(data[0]), "n"(-7));
+    asm volatile("movb $1, %0" : "+m"(*page));
+    return page[1];
+}
 NI void lazy(const char *a, const char *b, const char *c, const char *d) {
     asm volatile("" :: "r"(a), "r"(b), "r"(c), "r"(d) : "memory");
 }
@@ -62,4 +69,4 @@ int main(int argc, char **argv) {
     return 0;
 }
 """
-FLAGS = ("-O1", "-fno-omit-frame-pointer")
+FLAGS = ("-O1", "-fno-omit-frame-pointer", f"-I{HEADERS}")

@@ -19,6 +19,10 @@ from engine.unwind.unwinder import FORMATS, Unwinder, UnwindGuest, Walk
 
 _FRAME: Final = struct.Struct("<2Q")
 """The frame pointer of the caller, and the address returned to."""
+_WORD: Final = 8
+_PAD: Final = bytes.fromhex("f30f1efa")
+_ENTRIES: Final = (b"\x55", _PAD)
+"""What functions begin with that have a frame pointer: a push, a landing pad."""
 _PROGRAMS: Final = 1 << 47
 """End of the addresses of programs; the kernel's have their highest bits set."""
 
@@ -110,13 +114,20 @@ class BootStacks:
     ) -> tuple[int, ...]:
         """Addresses of the frames, innermost first."""
         if self._cpu.privilege:
-            return self.program_places(registers["rip"], registers["rbp"], limit)
+            return self.program_places(registers, limit)
         return self._unwinder.places(registers, limit=limit)
 
-    def program_places(self, place: int, frame: int, limit: int) -> tuple[int, ...]:
-        """Addresses of a program's frames by its frame pointers, as the kernel walks them."""
-        found = [place]
+    def program_places(self, registers: Mapping[str, int], limit: int) -> tuple[int, ...]:
+        """Addresses of a program's frames by its frame pointers, as Linux walks them.
+
+        Where a function begins the caller's frame pointer is still in its register, and the
+        return address on top of the stack (is_uprobe_at_func_entry of arch/x86/events/core.c).
+        """
+        found, frame = [registers["rip"]], registers["rbp"]
         with suppress(GuestFaultError):
+            if self._addresses.read(found[0], len(_PAD)).startswith(_ENTRIES):
+                top = self._addresses.read(registers["rsp"], _WORD)
+                found.append(int.from_bytes(top, "little"))
             while len(found) < limit and 0 < frame < _PROGRAMS:
                 before, leads_to = _FRAME.unpack(self._addresses.read(frame, _FRAME.size))
                 if not 0 < leads_to < _PROGRAMS:

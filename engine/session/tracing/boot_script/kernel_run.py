@@ -216,8 +216,7 @@ class KernelRun:
     def stack(self, space: Literal["user", "kernel"], limit: int) -> tuple[int, ...]:
         """The addresses of the call stack, innermost first."""
         if space == "user" and self.stacks is not None and self._machine.cpu.privilege:
-            registers = self.stacks.registers()
-            return self.stacks.program_places(registers["rip"], registers["rbp"], limit)
+            return self.stacks.program_places(self.stacks.registers(), limit)
         if space == "user":
             return self._facts.user_stack(limit)
         if self.stacks is None or self._machine.cpu.privilege:
