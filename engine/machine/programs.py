@@ -60,7 +60,7 @@ _FUNCTIONS: Final = (
 
 
 class ProgramReturn(Struct, eq=False):
-    """What is done at the returns of a function in programs.
+    """A return probe of a function in programs.
 
     Attributes:
         capture: reads at the entry what the return records; None for nothing.
@@ -110,7 +110,7 @@ class FileMapping(Struct, frozen=True):
     paths: tuple[str, ...]
 
     def cut(self, start: int, end: int) -> "Iterable[FileMapping]":
-        """What is left of it without a stretch of addresses."""
+        """Yield the parts of it outside of a stretch of addresses."""
         if self.start < start:
             yield FileMapping(self.start, min(self.end, start), self.offset, self.paths)
         if self.end > end:
@@ -179,7 +179,7 @@ class ProgramProbes:
 
     @property
     def missing(self) -> str:
-        """What the kernel lacks for probes in programs; "" where they can be placed."""
+        """The reason why this kernel takes no probes in programs; "" where it does."""
         lacking = next((one for one in _FUNCTIONS if self._image.names.find(one) is None), "")
         if lacking:
             return f"the kernel has no {lacking}: it is built without uprobes (CONFIG_UPROBES)"

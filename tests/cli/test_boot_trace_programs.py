@@ -210,7 +210,7 @@ def test_a_script_sees_programs(tmp_path: Path) -> None:
     assert re.findall(r"^(\w*), 11, main$", text, re.MULTILINE) == ["two", "", "nobody", ""]
     assert "@late[a late string, ]: 2\n" in text
     assert "@late[, across two pages]: 2\n" in text
-    assert "@marked[11, -7, 1]: 8\n" in text
+    assert "@marked[11, -7, true]: 8\n" in text
     assert "@started[static]: 3\n" in text
 
 

@@ -13,7 +13,7 @@ _FOLDERS: Final = ("/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin",
 _LIBRARIES: Final = ("/lib", "/usr/lib", "/lib64", "/usr/lib64")
 _MULTIARCH: Final = "x86_64-linux-gnu"
 _VERSIONS: Final = ("", ".6", ".1", ".2", ".3")
-"""What names of libraries end in: libc.so.6, libz.so.1."""
+"""Endings of the names of libraries: libc.so.6, libz.so.1."""
 
 
 class BootFiles:

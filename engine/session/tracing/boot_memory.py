@@ -60,7 +60,7 @@ class KernelStrings:
         return load
 
 
-class ProgramMemory:
+class UprobeMemory:
     """Memory as a uprobe of Linux reads it: that of the program alone.
 
     Linux brings in what is not there yet; it is read from where that would come from.

@@ -35,7 +35,7 @@ def is_of_program(line: str) -> bool:
 
 
 class _KnownFiles(Lookup):
-    """What is asked of files while a definition is read."""
+    """Answers about files while a definition is read."""
 
     def __init__(self, files: BootFiles) -> None:
         self._files = files

@@ -14,7 +14,7 @@ from engine.machine.machine import BareMachine
 from engine.machine.probing import MachineProbes
 from engine.machine.programs import ProgramPlace, ProgramReturn
 from engine.session.protocol.report import Report
-from engine.session.tracing.boot_memory import BootCpu, ProgramMemory
+from engine.session.tracing.boot_memory import BootCpu, UprobeMemory
 from engine.session.tracing.machine_programs import MachinePrograms
 from engine.session.tracing.output import some_lines
 from engine.session.tracing.triggers import EventControls
@@ -63,7 +63,7 @@ class BootPrograms:
             addresses: the memory as the kernel sees it.
         """
         self._machine, self._programs, self._kernel = machine, programs, kernel
-        self._context = replace(context, memory=ProgramMemory(addresses, programs.pages))
+        self._context = replace(context, memory=UprobeMemory(addresses, programs.pages))
         self._controls, self._running = controls, running
         self._armed: list[_ArmedProgram] = []
 
@@ -141,7 +141,7 @@ class BootPrograms:
         return capturer(armed.layout, FetchSite(0), self._context) is not None
 
     def _captured(self, armed: _ArmedProgram, address: int) -> tuple[int, ...]:
-        """What a return event records of its function's entry."""
+        """Values that a return event records at its function's entry."""
         seen = replace(self._context, cpu=BootCpu(self._machine, address))
         read = capturer(armed.layout, self._site(armed, address), seen)
         return read() if read is not None else ()

@@ -22,7 +22,7 @@ _FRAME: Final = struct.Struct("<2Q")
 _WORD: Final = 8
 _PAD: Final = bytes.fromhex("f30f1efa")
 _ENTRIES: Final = (b"\x55", _PAD)
-"""What functions begin with that have a frame pointer: a push, a landing pad."""
+"""Beginnings of functions that have a frame pointer: a push, a landing pad."""
 _PROGRAMS: Final = 1 << 47
 """End of the addresses of programs; the kernel's have their highest bits set."""
 

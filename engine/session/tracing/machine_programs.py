@@ -105,7 +105,7 @@ class MachinePrograms:
         return None
 
     def loaded_at(self, path: str, image: ElfImage) -> int | None:
-        """What addresses of a file in the program that runs differ by from its link addresses."""
+        """The distance from link addresses of a file to addresses in the program that runs."""
         for mapping in self.space():
             link = image.vaddr_of(mapping.offset)
             if path in mapping.paths and link is not None:

@@ -145,7 +145,7 @@ def _hit_at(hit: Callable[[tuple[int, ...]], None], address: int) -> None:
 def _followed_by(
     entry: Callable[[], tuple[int, ...]] | None, hit: Callable[[tuple[int, ...]], None]
 ) -> ProgramReturn:
-    """What runs an action at the returns of a function."""
+    """A return probe that runs an action."""
 
     def returned(function: int, leads_to: int, data: tuple[int, ...] = ()) -> None:
         hit((function, *data))

@@ -79,7 +79,7 @@ class ProgramPoints:
             return [
                 _at(point, each.name, each.provider)
                 for each in dict.fromkeys(
-                    _Named(one.provider, one.name) for one in self._markers(point, image)
+                    _NamedMarker(one.provider, one.name) for one in self._markers(point, image)
                 )
             ]
         function = point.function
@@ -203,7 +203,7 @@ class ProgramPoints:
         return None if known is None or found is None else (path, known[0], found)
 
 
-class _Named(Struct, frozen=True):
+class _NamedMarker(Struct, frozen=True):
     """Provider and name of a marker, whatever places it has."""
 
     provider: str
