@@ -123,7 +123,8 @@ class ProgramDefinitions:
         symbols = {one.address for one in known[1].find_all(parts[0])}
         if len(symbols) != 1:
             why = "is not unique" if symbols else "is not there"
-            hint = "" if symbols or len(known[1]) else ": the file is stripped of its symbols"
+            stripped = not symbols and known[0].section(".symtab") is None
+            hint = ": the file is stripped of its symbols" if stripped else ""
             raise ProbeError(f"{line.strip()}: the symbol {parts[0]} {why} in {path}{hint}")
         offset = known[0].file_offset(symbols.pop())
         if offset is None:
