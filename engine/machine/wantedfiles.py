@@ -13,6 +13,8 @@ from engine.machine.records import KernelRecords
 
 _SEEN_MOST: Final = 1 << 16
 """Files that are known to be none of those."""
+_NAMES_MOST: Final = 1 << 6
+"""Names of one file that are known; a system may give a file any number of them."""
 
 
 class WantedFiles:
@@ -79,7 +81,7 @@ class WantedFiles:
             there = place and self._records.pointer("dentry", "d_inode", place.entry)
         except GuestFaultError:
             return False
-        if there != inode:
+        if there != inode or len(self._wanted[path]) >= _NAMES_MOST:
             return False
         self.add(path, text)
         return True

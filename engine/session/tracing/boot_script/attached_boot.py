@@ -37,6 +37,7 @@ from engine.session.tracing.output import some_lines
 from engine.session.tracing.script.output import ScriptSink
 from engine.session.tracing.script.places import period
 from engine.trace import syscalls
+from engine.trace.bpftrace.attach_points import has_glob
 from engine.trace.bpftrace.captures import Action
 from engine.trace.bpftrace.checked import CheckedScript
 from engine.trace.bpftrace.checking import check
@@ -272,7 +273,7 @@ class AttachedBootScript:
             except ProbeError as error:
                 why = str(error).splitlines()[-1].strip()  # behind the kernel's own words
                 why = why if why.startswith(one.text) else f"{one.text}: {why}"
-                if len(several) == 1 and self._is_strict:
+                if len(several) == 1 and self._is_strict and not has_glob(one.written):
                     raise self._script.error(why, point) from error
                 self._skipped.append(why)
             else:
