@@ -168,6 +168,7 @@ class Unit:
         type_offset: of a type unit's type, in the section; 0 for others.
         skeleton: the unit in the program that a unit of a .dwo file belongs to.
         definitions: its types by tag and name, once somebody has looked for one.
+        functions: (start, end, index) of its functions' code, once somebody has looked for it.
     """
 
     def __init__(self, info: DebugFile, section: str, offset: int) -> None:
@@ -178,6 +179,7 @@ class Unit:
         self.data = info.section(f".debug_{section}")
         self.skeleton: Unit | None = None
         self.definitions: dict[tuple[int, str | None], Die] | None = None
+        self.functions: list[tuple[int, int, int]] | None = None
         reader = Reader(self.data, offset, len(self.data), info.order)
         length, width = reader.initial_length()
         self.end = min(reader.place + length, len(self.data))
