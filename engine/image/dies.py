@@ -469,6 +469,8 @@ class Die:
         found = [self]
         while len(found) < MAX_CHAIN:
             last = found[-1]
+            if not last.has(AT_ABSTRACT_ORIGIN) and not last.has(AT_SPECIFICATION):
+                return found  # as most: their attributes need not be read
             origin = last.reference(AT_ABSTRACT_ORIGIN) or last.reference(AT_SPECIFICATION)
             if origin is None:
                 return found
@@ -478,6 +480,8 @@ class Die:
     @property
     def name(self) -> str | None:
         """DW_AT_name, perhaps of its origin."""
+        if AT_NAME in self._abbrev.names:
+            return self.string(AT_NAME)
         for die in self.origins():
             if die.has(AT_NAME):
                 return die.string(AT_NAME)
