@@ -8,7 +8,6 @@ from typing import ClassVar, Final, TypeVar
 from rich.text import Text
 from textual.app import App, ComposeResult
 from textual.binding import Binding, BindingType
-from textual.command import Provider
 from textual.events import Event, Key
 from textual.filter import Monochrome, NoColor
 from textual.screen import Screen
@@ -16,7 +15,7 @@ from textual.scrollbar import ScrollBar, ScrollBarRender
 from textual.timer import Timer
 from textual.widgets import Input
 
-from engine.errors import CommandError
+from engine.errors import CommandError, KprobeTuiError
 from engine.escaping import escaped
 from engine.message_text import counted
 from engine.session import GuestConfig
@@ -50,6 +49,7 @@ from tui.screens.compositor import keep_layouts
 from tui.screens.handbook import HandbookScreen
 from tui.screens.help import HelpScreen
 from tui.screens.main import MainScreen
+from tui.screens.palette import PaletteScreen
 from tui.session_restore import SessionRestore
 from tui.settings import Settings
 from tui.source_files import SourceFiles
@@ -135,7 +135,6 @@ class KprobeApp(App[int]):
     TITLE = "kprobe-tui"
     ENABLE_COMMAND_PALETTE = True
     COMMAND_PALETTE_BINDING = "ctrl+p"
-    COMMANDS: ClassVar[set[type[Provider] | Callable[[], type[Provider]]]] = {Everything}
     BINDINGS: ClassVar[list[BindingType]] = [*bindings(spec.key for spec in PANES)]
 
     def __init__(
@@ -323,6 +322,19 @@ class KprobeApp(App[int]):
     def action_go_to(self, text: str) -> None:
         """Ask for a place, of which some was typed as the end of a chord that was none."""
         self.controls.navigator.ask(text)
+
+    def action_command_palette(self) -> None:
+        """Show everything by its name."""
+        if not isinstance(self.screen, PaletteScreen):
+            self.push_screen(PaletteScreen(Everything(self.controls)), self._chosen)
+
+    def _chosen(self, do: Callable[[], object] | None) -> None:
+        """Do what was chosen in the palette."""
+        if do is not None:
+            try:
+                do()
+            except KprobeTuiError as error:
+                self.say(str(error), "error")
 
     def action_stay(self) -> None:
         """A key that means something to terminals only."""
