@@ -32,7 +32,7 @@ from tui.contrast import ContrastFilter
 from tui.controls import Controls
 from tui.guest_input import GuestInput
 from tui.key_queue import KeyQueue
-from tui.keymap import BY_ID, Action, bindings, spelled
+from tui.keymap import ACTIONS, BY_ID, Action, Situation, bindings, spelled
 from tui.messages import Ask, Copied, Followed, Located, Say, Written
 from tui.palette import Everything
 from tui.panes.code_view import CodeView
@@ -171,6 +171,7 @@ class KprobeApp(App[int]):
         self.view = GuestView()
         self.words: dict[str, str] = {}
         self._answered = self._moved = False
+        self._hinted_at: tuple[bool, ...] = ()
         self.key_queue = KeyQueue(self, super().on_event)
         self.browser = Browser(config)
         self.bridge = Bridge(
@@ -474,10 +475,12 @@ class KprobeApp(App[int]):
         if view.state is not RunState.RUNNING:
             self.controls.motions.stands()
         self._guest_input.show(view)
-        if old.state is not view.state:
+        hinted = self._hinted()
+        if hinted != self._hinted_at:
+            self._hinted_at = hinted
             self._hints.renew()
-            if view.state is RunState.ENDED:
-                self._look_at_source(view)
+        if old.state is not view.state and view.state is RunState.ENDED:
+            self._look_at_source(view)
         if view.frame != old.frame and view.frame < len(view.frames):
             self.controls.navigator.show_code(view.frames[view.frame].pc)
         if self._moved or old.state is not view.state or old.reason != view.reason:
@@ -641,9 +644,19 @@ class KprobeApp(App[int]):
                 self._guest_input.leave()
 
     def _fits(self, binding: Binding) -> bool:
-        """True if a key makes sense as the guest is now: others need not be hinted at."""
+        """True if a key does something as the guest is now: others need not be hinted at."""
         action = BY_ID.get(binding.id or "")
-        return action is None or action.when.holds(self.view.state)
+        return action is None or action.is_hinted(self._situation)
+
+    def _hinted(self) -> tuple[bool, ...]:
+        """Which keys of the footer work, by the order of the actions."""
+        now = self._situation
+        return tuple(action.is_hinted(now) for action in ACTIONS if action.show)
+
+    @property
+    def _situation(self) -> Situation:
+        view = self.view
+        return Situation(view, nowhere=self.browser.rests(view.pc))
 
     # -- the desk ---------------------------------------------------------------------------
 
@@ -725,7 +738,11 @@ class KprobeApp(App[int]):
         text = next((node.HELP for node in nodes if node.HELP), "")
         pane = next((node.id or "" for node in nodes if isinstance(node, Pane)), "")
         chapter = chapter_of(pane)
-        self.push_screen(HandbookScreen(chapter, lambda: HelpScreen(text or "", self.key_text)))
+
+        def keys() -> HelpScreen:
+            return HelpScreen(text or "", self.key_text, self._situation)
+
+        self.push_screen(HandbookScreen(chapter, keys))
 
     def to_background(self) -> None:
         """Go back to the shell for a while."""
