@@ -386,6 +386,12 @@ class KprobeApp(App[int]):
                         panes.memory.remember(address, pieces)
                 case ev.WordsRead(cmd.ReadWords(first), words):
                     panes.memory.remember_words(first, words)
+                case ev.LayoutRead(cmd.ReadLayout(text, again), layout):
+                    if again:
+                        panes.memory.remember_layout(layout)
+                    else:
+                        self.body.show_pane("memory")
+                        panes.memory.examine(text, layout)
                 case ev.PartsRead(cmd.ReadParts() as asked, found):
                     panes.backtrace.remember(asked, found)
                 case ev.OriginFound():
@@ -558,6 +564,8 @@ class KprobeApp(App[int]):
             self.controls.slow_motion.stop()
         if isinstance(command, cmd.TraceFunctions):
             self.controls.functions.refused(command.globs)
+        if isinstance(command, cmd.ReadLayout) and self._only_bytes(command, event.text):
+            return
         if isinstance(command, cmd.TypedLine):
             self._answered = True
             if event.hint:  # it did not get as far as to print that
@@ -567,6 +575,18 @@ class KprobeApp(App[int]):
             self.controls.probes.refused(command)
             hint += f"\n{self.key_text(BY_ID['correct'])} edits it"
         self.say(f"{event.text}{hint}", "error")
+
+    def _only_bytes(self, command: cmd.ReadLayout, why: str) -> bool:
+        """Show a place without a type that is known as bytes; False if it is no place."""
+        if command.again:
+            self.say(f"{command.text}: {why}", "warning")
+            return True
+        try:
+            self.controls.navigator.examine(self.browser.address_of(command.text))
+        except KprobeTuiError:
+            return False
+        self.say(f"{why}: bytes alone", "warning")
+        return True
 
     # -- from panes -------------------------------------------------------------------------
 
@@ -618,7 +638,7 @@ class KprobeApp(App[int]):
 
     def on_memory_pane_editing(self, message: MemoryPane.Editing) -> None:
         """Memory is to be set."""
-        self.controls.guest.set_bytes(message.address, message.data)
+        self.controls.guest.set_memory(message.address, message.data, message.how, message.what)
 
     def on_graph_pane_deeper(self, message: GraphPane.Deeper) -> None:
         """Other calls are to be followed from now on."""

@@ -61,7 +61,7 @@ class Need(Enum):
 
 
 class Situation(Struct, frozen=True):
-    """What decides which actions work.
+    """The facts that decide which actions work.
 
     Attributes:
         view: the guest.
@@ -127,7 +127,7 @@ class Action(Struct, frozen=True):
     hinted: When | None = None
 
     def lacks(self, now: Situation) -> str:
-        """What the action waits for, in words; "" if it works now."""
+        """Say what the action waits for; "" if it works now."""
         if not self.when.holds(now.view.state):
             return self.when.text
         return next((need.value for need in self.needs if not now.has(need)), "")

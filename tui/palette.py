@@ -1,4 +1,4 @@
-"""What the palette offers: actions, commands, panes, probes, functions, themes.
+"""The entries of the palette: actions, commands, panes, probes, functions, themes.
 
 All but functions is prepared once when the palette opens; nothing is asked of the engine and no
 definition is made before an entry is chosen.
@@ -124,7 +124,7 @@ class Everything:
         return [Found(entry.name.text, entry.do) for entry in self._first]
 
     def find(self, typed: str, *, functions: bool) -> list[Found]:
-        """What fits, the best first.
+        """Find the entries that fit, the best first.
 
         Args:
             typed: not empty.

@@ -19,7 +19,7 @@ from tui.widgets.virtual_lines import VirtualLines
 
 
 class FoundRows(LineSource):
-    """What was found, the letters that were looked for underlined.
+    """The entries that were found, the letters that were looked for underlined.
 
     Attributes:
         found: the entries.
@@ -131,7 +131,7 @@ class PaletteScreen(ModalScreen[Callable[[], object] | None]):
         self._list.refresh()
 
     def on_input_changed(self, event: Input.Changed) -> None:
-        """Another letter."""
+        """Look again, for another text."""
         event.stop()
         if event.value.strip() != self._sought:
             self._seek(event.value.strip())

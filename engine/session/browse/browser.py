@@ -28,7 +28,7 @@ from engine.session.browse.code_rows import (
     Reading,
 )
 from engine.session.browse.completion import Completion, DefinitionCompleter
-from engine.session.browse.function_names import FunctionNames
+from engine.session.browse.function_names import NameSearch
 from engine.session.browse.memory_pages import MemoryPages
 from engine.session.program.libraries import ProgramFile
 from engine.session.program.opening import OpenedProgram
@@ -389,8 +389,8 @@ class Browser:
         return [name for name in fits if name.rpartition(":")[2].startswith(typed)]
 
     @cached_property
-    def _function_names(self) -> FunctionNames:
-        return FunctionNames(
+    def _function_names(self) -> NameSearch:
+        return NameSearch(
             (name, symbol, file)
             for file in self._program.files
             for symbol in file.symbols.functions()

@@ -14,7 +14,7 @@ Named = tuple[str, Symbol, ProgramFile]
 _OF_FILE: Final = re.compile(r"([^:/\s]+):(?!:)")
 
 
-class FunctionNames:
+class NameSearch:
     """Names in one text, the shortest first: what is found in it is in the order of a result."""
 
     def __init__(self, names: Iterable[Named]) -> None:
@@ -30,8 +30,8 @@ class FunctionNames:
         lines = [name.replace("\n", " ") for name, _, _ in self._names]
         # A letter's other case may be two letters: each line has a beginning in both texts.
         folded = [line.lower() for line in lines]
-        self._raw = _Lines(lines)
-        self._folded = self._raw if folded == lines else _Lines(folded)
+        self._raw = _SearchedLines(lines)
+        self._folded = self._raw if folded == lines else _SearchedLines(folded)
 
     def find(self, typed: str, limit: int) -> list[Named]:
         """Names that fit: the exact ones, then beginnings, then parts, short ones first.
@@ -54,14 +54,14 @@ class FunctionNames:
         return [self._names[index] for index in found[:limit]]
 
     def _of(self, library: str, found: Iterator[int]) -> Iterator[int]:
-        """Those of a file alone, which is named without its folder."""
+        """Leave the names of one file, which is given without its folder."""
         if not library:
             return found
         names = self._names
         return (at for at in found if names[at][2].path.rpartition("/")[2] == library)
 
 
-class _Lines:
+class _SearchedLines:
     """Lines as one text, which is searched at the speed of memory."""
 
     def __init__(self, lines: list[str]) -> None:

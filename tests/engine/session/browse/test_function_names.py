@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from engine.image.elf import ElfImage
 from engine.image.symtab import Symbol
-from engine.session.browse.function_names import FunctionNames, Named
+from engine.session.browse.function_names import Named, NameSearch
 from engine.session.program.libraries import ProgramFile
 
 _IMAGE = ElfImage.open(Path(sample("x86_64", "recursion")))
@@ -48,10 +48,10 @@ def test_it_finds_what_a_look_at_every_name_finds(
     symbol = Symbol("s", 0, 0, "func", "global", 1)
     listed = [(name, symbol, _FILES[file]) for name, file in names]
     asked = f"{library}:{typed}" if library else typed
-    found = FunctionNames(listed).find(asked, limit)
+    found = NameSearch(listed).find(asked, limit)
     assert found == _each_looked_at(listed, typed, library)[:limit]
 
 
 def test_a_newline_is_no_name() -> None:
-    assert FunctionNames([]).find("a\nb", 5) == []
-    assert FunctionNames([]).find("", 5) == []
+    assert NameSearch([]).find("a\nb", 5) == []
+    assert NameSearch([]).find("", 5) == []
