@@ -18,6 +18,7 @@ from engine.session.protocol.views import (
     DisplayView,
     GuestView,
     HistoryView,
+    LayoutView,
     OriginLink,
     PartsView,
     RunState,
@@ -62,6 +63,9 @@ class TypedWords(Protocol):
 
     def display_parts(self, branch: cmd.Branch) -> PartsView | None:
         """The value of one of them, and what is in it."""
+
+    def layout(self, text: str, *, again: bool) -> LayoutView:
+        """The parts of an object in memory."""
 
 
 class RunSight:
