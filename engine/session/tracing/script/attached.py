@@ -202,7 +202,8 @@ class AttachedScript:
         text: ScriptText,
     ) -> list[ScriptEvent]:
         """The events of one place of a probe."""
-        wish = Wish(probe.captures, probe.needs_memory, bool(probe.stacks))
+        at_hit = probe.needs_memory or (self._request.beside and probe.exits)
+        wish = Wish(probe.captures, at_hit, bool(probe.stacks))
         try:
             return [each for one in places.resolved(point) for each in events.of(one, wish)]
         except ProbeError as error:
@@ -248,9 +249,14 @@ class AttachedScript:
         for nanoseconds, action in self._timers:
             timer = ScriptTimer(run, nanoseconds, self._bound(action))
             session.machine.arm(timer, on=True)
-
         if self._signals:
-            session.hooks.attention = self._attend
+            before = session.hooks.attention
+
+            def attend() -> None:
+                before()
+                self._attend()
+
+            session.hooks.attention = attend
 
     @property
     def hears_signals(self) -> bool:
