@@ -53,7 +53,7 @@ class ProbeListing:
             verbose: arguments follow each.
 
         Raises:
-            ProbeError: there is no provider of that name.
+            ProbeError: there is no provider of that name, or no file that the pattern names.
         """
         provider, _, rest = pattern.partition(":")
         provider = SHORT.get(provider, provider) or "*"
@@ -70,9 +70,17 @@ class ProbeListing:
         for each in wanted:
             if each in USERS and each != provider and not rest:
                 continue  # there are too many functions for those who did not ask for them
-            yield from self._of(each, rest, verbose=verbose)
+            yield from self._of(each, rest, verbose=verbose, named=each == provider)
 
-    def _of(self, provider: str, rest: str, *, verbose: bool, whole: str = "*") -> Iterator[str]:
+    def _of(
+        self,
+        provider: str,
+        rest: str,
+        *,
+        verbose: bool,
+        whole: str = "*",
+        named: bool = False,
+    ) -> Iterator[str]:
         if provider == "self":
             texts = (f"signal:{name}" for name in SIGNALS)
             found = (f"self:{each}" for each in texts if fnmatchcase(each, rest or "*"))
@@ -92,7 +100,7 @@ class ProbeListing:
         point = attach_point(text, _NOWHERE, ScriptRemarks(ScriptText("-l", text)))
         if point is None:
             return
-        listed = self._places.listed(point)
+        listed = self._places.expanded(point) if named else self._places.listed(point)
         if provider != "tracepoint":
             listed = sorted(listed, key=lambda one: one.text)
         for one in listed:

@@ -101,12 +101,7 @@ class ScriptPlaces:
     def _files(self, target: str) -> tuple[ProgramFile, ...]:
         program = self._program
         if has_glob(target):
-            wanted = re.compile(fnmatch.translate(target)).match
-            return tuple(
-                file
-                for file in program.files
-                if target == "*" or any(wanted(path) for path in (file.path, *sorted(file.paths)))
-            )
+            return tuple(self._matching(target))
         try:
             if "/" in target:
                 found = program.at_path(target)
@@ -114,8 +109,32 @@ class ScriptPlaces:
                 found = program.named(target) or self._in_folders(target)
                 found = found or program.later(target)
         except ImageError as error:
-            raise PointError(f"{target}: {error}") from error
+            raise PointError(str(error)) from error
         return () if found is None else (found,)
+
+    def _matching(self, pattern: str) -> Iterator[ProgramFile]:
+        """The files that a pattern means: the program's own, then those that lie in the guest.
+
+        A pattern without a slash means short names of the program's files, and names of programs
+        as the shell finds them.
+        """
+        program = self._program
+        if pattern == "*":
+            yield from program.files
+            return
+        wanted = re.compile(fnmatch.translate(pattern)).match
+        known = []
+        for file in program.files:
+            names = (file.path, *file.paths) if "/" in pattern else file.names
+            if any(map(wanted, names)):
+                known.append(file)
+                yield file
+        folders = ("",) if "/" in pattern else (f"{folder}/" for folder in _FOLDERS)
+        for folder in folders:
+            for file in program.matching(folder + pattern):
+                if file not in known:
+                    known.append(file)
+                    yield file
 
     def _in_folders(self, name: str) -> ProgramFile | None:
         for folder in _FOLDERS:
@@ -155,7 +174,7 @@ class ScriptPlaces:
 
     def _in_files(self, point: AttachPoint) -> list[AttachPoint]:
         files = self.files(point.target)
-        if not files and not has_glob(point.target):
+        if not files:
             raise _no_file(point)
         function = point.function
         if not function:
@@ -219,7 +238,7 @@ class ScriptPlaces:
 
     def _of_markers(self, point: AttachPoint) -> list[AttachPoint]:
         files = self.files(point.target)
-        if not files and not has_glob(point.target):
+        if not files:
             raise _no_file(point)
         found: dict[tuple[str, str, str], None] = {}
         for marker in self._in(files, point.namespace or "*", point.function):
