@@ -43,6 +43,7 @@ class ScriptCommand(GroupedCommand):
     """
 
     runs = "GUEST"
+    guest_behind = True
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Keep those words, and parse the rest as any command that runs a guest."""

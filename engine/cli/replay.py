@@ -85,7 +85,7 @@ from engine.session.protocol.requests import TraceInstance, TraceRequest
 @option(
     "--bpftrace",
     "script",
-    metavar="FILE",
+    metavar="FILE.bt",
     help="Run a script of bpftrace over the run; what it prints goes to stdout, or without events "
     "to -o FILE.",
     group=Group.EVENTS,

@@ -84,7 +84,7 @@ class _Trace(SwitchedCommand, WithInstances):
 @option(
     "--bpftrace",
     "script",
-    metavar="FILE",
+    metavar="FILE.bt",
     help="Run a script of bpftrace in the same run; what it prints goes to stdout.",
     group=Group.EVENTS,
 )

@@ -380,6 +380,15 @@ class Program:
                 found.append(file)
                 yield file
 
+    def paths(self, typed: str) -> Iterator[str]:
+        """The paths of the guest that begin like this, folders with a slash behind them."""
+        folder, _, begun = typed.rpartition("/")
+        for name in sorted(self._entries(self._absolute(f"{folder}/"))):
+            if name.startswith(begun) and (begun or not name.startswith(".")):
+                path = f"{folder}/{name}"
+                is_folder = self._problem(self._absolute(path)) == "NO_REGULAR_FILE"
+                yield f"{path}/" if is_folder else path
+
     def problem(self, path: str) -> str:
         """Why no uprobe can be in a file: FILE_NOT_FOUND, NO_REGULAR_FILE; "" if one can."""
         absolute = self._absolute(path)

@@ -98,7 +98,7 @@ class AttachedScript:
         """
         session, run, request = self._session, self._run, self._request
         verdicts = session.probes().verdicts
-        places = ScriptPlaces(session, verdicts.places, verdicts.program)
+        places = ScriptPlaces(session.arch, verdicts.places, verdicts.program)
         run.symbols = symbols = ScriptSymbols(session, places, verdicts.program)
         around = GuestSurroundings(
             session, verdicts, places, symbols, typed=_names_types(tree), recorded=request.recorded

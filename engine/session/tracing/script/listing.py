@@ -38,7 +38,7 @@ class ProbeListing:
     def __init__(self, session: Session) -> None:
         """Set up; files are read when somebody asks."""
         verdicts = session.probes().verdicts
-        self._places = ScriptPlaces(session, verdicts.places, verdicts.program)
+        self._places = ScriptPlaces(session.arch, verdicts.places, verdicts.program)
         symbols = ScriptSymbols(session, self._places, verdicts.program)
         self._around = GuestSurroundings(session, verdicts, self._places, symbols)
         self._main = verdicts.main.path

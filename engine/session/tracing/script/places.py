@@ -13,10 +13,10 @@ from typing import Final
 
 from msgspec import Struct
 
+from engine.arch.base import Arch
 from engine.arch.plan import Rules
 from engine.errors import ImageError, ProbeError
 from engine.image.mangling import spellings
-from engine.session.guest.session import Session
 from engine.session.program.libraries import Program, ProgramFile
 from engine.session.program.markers import Marker, Markers
 from engine.session.program.places import Place, PlaceError, Places, near_names
@@ -71,19 +71,18 @@ def period(point: AttachPoint) -> int:
 class ScriptPlaces:
     """Finds the places of a guest."""
 
-    def __init__(self, session: Session, places: Places, program: Program) -> None:
+    def __init__(self, arch: Arch, places: Places, program: Program) -> None:
         """Set up; files are read when somebody asks.
 
         Args:
-            session: the guest.
+            arch: the guest's.
             places: finds code.
             program: its files.
         """
-        self._session = session
-        self._arch = session.arch
+        self._arch = arch
         self._places = places
         self._program = program
-        self._markers = Markers(session.arch, program)
+        self._markers = Markers(arch, program)
         self._named = lru_cache(maxsize=256)(self._files)
         self._found: dict[tuple[str, str], list[int]] = {}
         """Link addresses of functions that globs have found, by file and name."""
