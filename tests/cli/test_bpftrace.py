@@ -352,3 +352,34 @@ def test_files_that_a_script_imports_and_the_guest_as_target(
     found = run(*words, cwd=program.parent)
     assert found.code == 2
     assert "twice.bt:1:22" in found.err
+
+
+MANY = r"""
+#include <stdlib.h>
+__attribute__((noinline)) int hit(unsigned x) { __asm__ volatile(""); return x; }
+int main(int argc, char **argv)
+{
+    unsigned x = 1;
+    for (long i = atol(argv[1]); i > 0; i--) { x = x * 1103515245 + 12345; hit(x >> 12 & 4095); }
+    return 0;
+}
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("bpftrace", "-q", "-o", "/dev/null", "many.bt", "--"),
+        ("trace", "--bpftrace", "many.bt", "-e", "syscalls/*", "-o", "/dev/null"),
+    ],
+)
+def test_many_hits_keep_no_more_than_few(tmp_path: Path, command: tuple[str, ...]) -> None:
+    build(tmp_path, "many", MANY, "-O1")
+    (tmp_path / "many.bt").write_text(
+        "uprobe:./many:hit { @[arg0] = count(); @h[comm] = hist(arg0); @at[tid] = nsecs; }"
+        " uretprobe:./many:hit /@at[tid]/ { @l = max(nsecs); @k[retval] = 1; delete(@at[tid]); }"
+    )
+    few, many = (run(*command, "./many", count, cwd=tmp_path) for count in ("100000", "500000"))
+    assert (few.code, many.code) == (0, 0), many.err
+    assert many.rss - few.rss <= 1  # mebibytes: three bytes a hit would be more

@@ -21,7 +21,6 @@ from engine.trace.bpftrace.checked import CheckedScript
 from engine.trace.bpftrace.checking import check
 from engine.trace.bpftrace.compiling import CompiledProbe, compile_script
 from engine.trace.bpftrace.config import configured
-from engine.trace.bpftrace.json_lines import JsonOutput
 from engine.trace.bpftrace.output import ScriptOutput
 from engine.trace.bpftrace.printing import TextOutput
 from engine.trace.bpftrace.state import ScriptState
@@ -107,6 +106,8 @@ class AttachedScript:
         names = run.names(checked.config)
         output: ScriptOutput
         if request.format == "json":
+            from engine.trace.bpftrace.json_lines import JsonOutput  # few scripts print it
+
             output = JsonOutput(self._sink.write, names)
         else:
             output = TextOutput(self._sink.write, self._sink.write_error, names)

@@ -8,8 +8,8 @@ a library by its short name (`libc`), or a program that is found as the shell fi
 import fnmatch
 import re
 from collections.abc import Iterable, Iterator
-from functools import lru_cache
-from typing import Final
+from functools import cached_property, lru_cache
+from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 
@@ -18,13 +18,14 @@ from engine.arch.plan import Rules
 from engine.errors import ImageError, ProbeError
 from engine.image.mangling import spellings
 from engine.session.program.libraries import Program, ProgramFile
-from engine.session.program.markers import Marker, Markers
 from engine.session.program.places import Place, PlaceError, Places, near_names
 from engine.trace import sched, syscalls
 from engine.trace.bpftrace.attach_points import has_glob
 from engine.trace.bpftrace.tree import AttachPoint
-from engine.trace.marker_syntax import MarkerName
 from engine.trace.place_syntax import SourceLine, SymbolPlace
+
+if TYPE_CHECKING:
+    from engine.session.program.markers import Marker, Markers
 
 USERS: Final = frozenset({"uprobe", "uretprobe"})
 KERNELS: Final = frozenset({"kprobe", "kretprobe", "fentry", "fexit"})
@@ -53,7 +54,7 @@ class AttachedPlace(Struct, frozen=True):
 
     point: AttachPoint
     place: Place | None = None
-    marker: Marker | None = None
+    marker: "Marker | None" = None
     of_pattern: bool = False
 
 
@@ -82,10 +83,16 @@ class ScriptPlaces:
         self._arch = arch
         self._places = places
         self._program = program
-        self._markers = Markers(arch, program)
         self._named = lru_cache(maxsize=256)(self._files)
         self._found: dict[tuple[str, str], list[int]] = {}
         """Link addresses of functions that globs have found, by file and name."""
+
+    @cached_property
+    def _markers(self) -> "Markers":
+        """The static probes of the program's files."""
+        from engine.session.program.markers import Markers  # few scripts have a usdt probe
+
+        return Markers(self._arch, self._program)
 
     # -- files ----------------------------------------------------------------------------
 
@@ -245,7 +252,9 @@ class ScriptPlaces:
             found[where, marker.probe.name, marker.probe.provider] = None
         return [_at(point, path, name, namespace=provider) for path, name, provider in found]
 
-    def _in(self, files: Iterable[ProgramFile], provider: str, name: str) -> Iterator[Marker]:
+    def _in(self, files: Iterable[ProgramFile], provider: str, name: str) -> "Iterator[Marker]":
+        from engine.trace.marker_syntax import MarkerName
+
         wanted = MarkerName(name, provider, name)
         for marker in self._markers.within(files):
             if wanted.fits(marker.probe.provider, marker.probe.name):
@@ -327,7 +336,7 @@ class ScriptPlaces:
             where = self._places.at(marker.file, marker.probe.address, Rules.UPROBE, point.text)
             yield AttachedPlace(point, where, marker)
 
-    def markers(self, point: AttachPoint) -> list[Marker]:
+    def markers(self, point: AttachPoint) -> "list[Marker]":
         """The sites of a marker."""
         files = self.files(point.target)
         return list(self._in(files, point.namespace or "*", point.function))
