@@ -354,6 +354,32 @@ def test_files_that_a_script_imports_and_the_guest_as_target(
     assert "twice.bt:1:22" in found.err
 
 
+PAGES = r"""
+#include <sys/mman.h>
+__attribute__((aligned(4096))) const char far[8192] = "far";
+__attribute__((noinline)) void look(const char *text) { __asm__ volatile("" :: "r"(text)); }
+int main(void)
+{
+    char *memory = mmap(0, 8192, 3, 0x22, -1, 0);
+    look(far);
+    look(memory);
+    memory[0] = 'h';
+    look(memory);
+    look((char *)8);
+    return 0;
+}
+"""
+
+
+@pytest.mark.parametrize("mode", ["strict", "kernel"])
+def test_pages_that_nobody_has_used_yet_are_read(tmp_path: Path, mode: str) -> None:
+    build(tmp_path, "pages", PAGES, "-O1")
+    script = 'uprobe:./pages:look { printf("[%s] %d\\n", str(arg0), *(int8 *)arg0); }'
+    words = ("-q", "--mode", mode, "-e", script, "--", "./pages")
+    found = run("bpftrace", *words, cwd=tmp_path)
+    assert found.out == "[far] 102\n[] 0\n[h] 104\n[] 0\n\n\n", found.err
+
+
 MANY = r"""
 #include <stdlib.h>
 __attribute__((noinline)) int hit(unsigned x) { __asm__ volatile(""); return x; }

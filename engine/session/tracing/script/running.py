@@ -12,7 +12,7 @@ from typing import Any, Final, Literal
 
 from engine.arch.program import THREAD_MOST
 from engine.errors import CutOff, GuestFaultError
-from engine.guest.modules import Modules
+from engine.guest.modules import Location, Modules
 from engine.linux.clock import BLOCK_NS
 from engine.linux.ending import Exit
 from engine.linux.errno import LinuxError
@@ -385,6 +385,10 @@ class ScriptRun:
     def function(self, address: int) -> bytes:
         """The name of the function at an address."""
         found = self._functions.get(address)
+        if self.session.user_programs is not None:
+            location = self._located(address, self.session.machine.task)
+            symbol = location.symbol
+            return (f"{address:#x}" if symbol is None else symbol.name).encode(errors="replace")
         if found is None:
             location = self.session.seen.modules.locate(address)
             name = location.symbol.name if location.symbol is not None else f"{address:#x}"
@@ -503,12 +507,18 @@ class ScriptRun:
             found = self._names[key] = tuple(self._found_symbols(address, process))
         return found
 
-    def _found_symbols(self, address: int, process: int) -> list[SymbolName]:
-        machine = self.session.machine
-        running = machine.processes.get(process)
+    def _located(self, address: int, process: int) -> Location:
+        """Name an address in a process; 0 is the guest's kernel, or its first program."""
+        session = self.session
+        if session.user_programs is not None and process:
+            assert self._tracing is not None, "the guest has run"
+            return self._tracing.programs.locate_in_task(process, address)
+        running = session.machine.processes.get(process)
         modules = running.space.modules if running is not None and running.threads else None
-        modules = modules or self._modules.get(process, self.session.space.modules)
-        location = modules.locate(address)
+        return (modules or self._modules.get(process, session.space.modules)).locate(address)
+
+    def _found_symbols(self, address: int, process: int) -> list[SymbolName]:
+        location = self._located(address, process)
         module = location.module
         if location.symbol is None or module is None:
             return []
