@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
 from signal import SIGUSR1
 
+from engine.arch.plan import Mode
 from engine.session.protocol.report import Report
 from engine.session.protocol.requests import TraceOptions
 from engine.session.protocol.scripts import ScriptRequest
@@ -53,6 +54,8 @@ class ScriptBeside:
         run = ScriptRun(session)
         sink = ScriptSink(session.outputs, request.output, write, write_error)
         run.printed, run.complain = sink.flush, sink.complain
+        if request.mode is Mode.KERNEL:
+            run.read_as_linux()
         self._tracing = tracing = Tracing(
             session, TraceOptions(mode=request.mode), consumer=run.consume, main=main
         )

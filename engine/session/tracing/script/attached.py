@@ -124,6 +124,7 @@ class AttachedScript:
             run.clock,
             skips=missing != "error",
             as_linux=request.mode is Mode.KERNEL,
+            nofault=run.as_linux,
         )
         attached: list[tuple[ScriptEvent, Action]] = []
         stacks: set[int] = set()

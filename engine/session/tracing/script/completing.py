@@ -232,7 +232,7 @@ class ScriptCompleter:
 
     @staticmethod
     def _words(provider: str) -> Iterator[str]:
-        """What is built in, for probes of a provider; functions with their bracket."""
+        """Words that are built in, for probes of a provider; functions with their bracket."""
         yield from _KEYWORDS
         yield from (f"arg{index}" for index in range(_ARGUMENTS) if provider in _CALLED)
         for row in ROWS:
