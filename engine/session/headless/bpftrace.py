@@ -105,7 +105,7 @@ def opened_script(
         run = ScriptRun(session)
         sink = ScriptSink(session.outputs, request.output, write, write_error)
         run.printed, run.complain = sink.flush, sink.complain
-        if request.mode is Mode.KERNEL:
+        if request.mode is Mode.KERNEL and not request.recorded:  # whose calls read nothing
             run.read_as_linux()
         tracing = Tracing(session, TraceOptions(), consumer=run.consume)
         try:

@@ -54,7 +54,7 @@ class ScriptBeside:
         run = ScriptRun(session)
         sink = ScriptSink(session.outputs, request.output, write, write_error)
         run.printed, run.complain = sink.flush, sink.complain
-        if request.mode is Mode.KERNEL:
+        if request.mode is Mode.KERNEL and not request.recorded:  # whose calls read nothing
             run.read_as_linux()
         self._tracing = tracing = Tracing(
             session, TraceOptions(mode=request.mode), consumer=run.consume, main=main
