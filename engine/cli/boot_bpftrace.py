@@ -1,6 +1,5 @@
 """`kprobe-tui bpftrace --boot`: boot a kernel image with a script of bpftrace."""
 
-import os
 import sys
 from typing import Any
 
@@ -8,7 +7,13 @@ import click
 
 from engine.cli import console
 from engine.cli.boot_options import boot_options, boot_request
-from engine.cli.bpftrace import ScriptCommand, read_script, script_options, words_of
+from engine.cli.bpftrace import (
+    ScriptCommand,
+    read_script,
+    script_options,
+    settings_of_scripts,
+    words_of,
+)
 from engine.cli.machine_run import console_input, run_machine, trace_stream
 from engine.cli.options import color_option, names_choice, names_options, timeout_option
 from engine.session.headless.boot_scripts import list_kernel_probes, opened_boot_script
@@ -90,7 +95,7 @@ def bpftrace_boot(
         name,
         script_text(name, data).text,
         parameters,
-        {key: value for key, value in os.environ.items() if key.startswith("BPFTRACE_")},
+        settings_of_scripts(),
         form,
         output,
         quiet,

@@ -3,7 +3,8 @@
 import os
 import sys
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
@@ -22,8 +23,11 @@ from engine.cli.probe_options import guest_probe_options, probe_options
 from engine.cli.run import show
 from engine.errors import CommandError
 from engine.session.headless.bpftrace import FORMATS, list_probes, opened_script, script_text
-from engine.session.protocol.config import Mode
+from engine.session.protocol.config import GuestConfig, Mode
 from engine.session.protocol.scripts import ScriptRequest
+
+if TYPE_CHECKING:
+    from engine.session.headless.traces import AttachScript
 
 _WORDS: Final = "engine.cli.bpftrace.words"
 _BEHIND: Final = "--"
@@ -39,6 +43,7 @@ class ScriptCommand(GroupedCommand):
     """
 
     runs = "GUEST"
+    guest_behind = True
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Keep those words, and parse the rest as any command that runs a guest."""
@@ -210,7 +215,7 @@ def bpftrace(
         name,
         script_text(name, data).text,
         parameters,
-        {key: value for key, value in os.environ.items() if key.startswith(_OF_SCRIPTS)},
+        settings_of_scripts(),
         form,
         output,
         quiet,
@@ -246,6 +251,41 @@ def read_script(script: str | None, words: tuple[str, ...]) -> tuple[str, bytes,
             return name, file.read(), tuple(parameters)
     except OSError as error:
         raise CommandError(f"{name}: {error.strerror}") from error
+
+
+def script_beside(
+    file: str, config: GuestConfig, mode: Mode, *, recorded: bool = False
+) -> "AttachScript":
+    """The script of a file, to be attached beside the events of a trace.
+
+    Args:
+        file: path of it; "-" is standard input.
+        config: the guest of the trace.
+        mode: strictness of placement.
+        recorded: the run is lived through again, and is not to be changed.
+
+    Raises:
+        CommandError: the file cannot be read, or is no text.
+    """
+    from engine.session.headless.script_beside import ScriptBeside  # few scripts stand beside
+
+    name, data, _ = read_script(None, (file,))
+    request = ScriptRequest(
+        config,
+        name,
+        script_text(name, data).text,
+        environment=settings_of_scripts(),
+        quiet=True,
+        mode=mode,
+        recorded=recorded,
+        beside=True,
+    )
+    return partial(ScriptBeside, request, console.write_bytes, say)
+
+
+def settings_of_scripts() -> dict[str, str]:
+    """The variables of the environment that set the config of scripts."""
+    return {key: value for key, value in os.environ.items() if key.startswith(_OF_SCRIPTS)}
 
 
 def say(data: bytes) -> None:

@@ -71,7 +71,10 @@ class GroupedCommand(click.Command):
 
     Attributes:
         uses: three command lines, the commonest first.
+        guest_behind: GUEST stands behind --, and a script's words in front of that.
     """
+
+    guest_behind: ClassVar[bool] = False
 
     def __init__(self, *args: Any, uses: tuple[Use, ...] = (), **more: Any) -> None:
         """Make the command; `more` is click's."""

@@ -70,6 +70,18 @@ def attached(
         host.end()
 
 
+def both(first: Callable[[], None], second: Callable[[], None] | None) -> Callable[[], None]:
+    """One deed at a signal that does two things; the second one may be None."""
+    if second is None:
+        return first
+
+    def run() -> None:
+        first()
+        second()
+
+    return run
+
+
 class _Host:
     """Listens to the host while a guest runs; all but `begin` and `end` in a thread of its own."""
 

@@ -2,7 +2,6 @@
 
 import os
 import signal
-from collections.abc import Callable
 from contextlib import AbstractContextManager
 from typing import Any
 
@@ -11,7 +10,7 @@ from msgspec.structs import replace
 
 from engine.cli import console
 from engine.cli.grouped import Group, option
-from engine.cli.host import attached
+from engine.cli.host import attached, both
 from engine.cli.instances import (
     INSTANCES,
     WithInstances,
@@ -22,12 +21,17 @@ from engine.cli.instances import (
 from engine.cli.options import color_option, file_options, timeout_option
 from engine.cli.probe_options import guest_probe_options, probe_options
 from engine.cli.run import show
-from engine.cli.timing_options import latency_request, timing_of, timing_options
+from engine.cli.timing_options import ALONE, latency_request, timing_of, timing_options
 from engine.errors import KprobeTuiError
 from engine.session import GuestConfig, Reports, Session
 from engine.session.headless.endings import explain
 from engine.session.headless.recordings import OpenedRecording, replayed
-from engine.session.headless.traces import LIST_FORMS, opened_graph, opened_trace
+from engine.session.headless.traces import (
+    LIST_FORMS,
+    AttachScript,
+    opened_graph,
+    opened_trace,
+)
 from engine.session.protocol.config import Mode
 from engine.session.protocol.requests import TraceInstance, TraceRequest
 
@@ -81,8 +85,9 @@ from engine.session.protocol.requests import TraceInstance, TraceRequest
 @option(
     "--bpftrace",
     "script",
-    metavar="FILE",
-    help="Run a script of bpftrace over the run; what it prints goes to stdout, or to -o FILE.",
+    metavar="FILE.bt",
+    help="Run a script of bpftrace over the run; what it prints goes to stdout, or without events "
+    "to -o FILE.",
     group=Group.EVENTS,
 )
 @file_options
@@ -113,11 +118,9 @@ def replay(
     """
     recording = OpenedRecording(file)
     try:
-        if script is not None:
-            plain = probes_of(dict(values)).is_empty and handlers is None and not listing
-            if not plain or ctx.meta[INSTANCES]:
-                raise click.UsageError("--bpftrace: the script's own events are all there are")
+        if script is not None and _is_alone(ctx):
             return _scripted(recording, file, script, quiet, mode_name, values)
+        values["script"] = script
         return _lived_through(
             ctx, recording, file, maxactive_default, handlers, listing, quiet, mode_name, values
         )
@@ -125,6 +128,23 @@ def replay(
         if recording.damage:
             error.before = *error.before, f"{file}: {recording.damage}"
         raise
+
+
+def _is_alone(ctx: click.Context) -> bool:
+    """True if nothing but the script is to be made of a run.
+
+    Raises:
+        UsageError: an option is for events, and there are none.
+    """
+    values = ctx.params
+    timing = timing_of(ctx, instances=bool(ctx.meta[INSTANCES]))
+    plain = probes_of(dict(values)).is_empty and values["handlers"] is None
+    if not plain or values["listing"] or ctx.meta[INSTANCES] or timing.sample:
+        return False
+    for name in ("filters", "triggers", "buffer", "stack", "profile", "text_options"):
+        if values[name]:
+            raise click.UsageError(f"--bpftrace alone has no {ALONE[name]}: give events")
+    return True
 
 
 def _lived_through(
@@ -162,7 +182,9 @@ def _lived_through(
 
     probes = replace(probes, sample=timing.sample)
     granted = values["root"] is not None or values["shares"]
+    script = values["script"]
     plain = probes.is_empty and handlers is None and not instances and not timing.latency
+    plain = plain and script is None
     if plain and not listing and not quiet and _is_interactive(values):
         # The interface is another matter: who lives through a run headless does not load it.
         from engine.cli.interface import InterfaceOptions
@@ -194,12 +216,17 @@ def _lived_through(
             adapted,
             timing.report,
         )
-        with opened_trace(request, console.errors(), make) as traced:
+        beside: AttachScript | None = None
+        if script is not None:
+            from engine.cli.bpftrace import script_beside  # few replays have one
+
+            beside = script_beside(script, config, mode, recorded=True)
+        with opened_trace(request, console.errors(), make, beside) as traced:
             for text in traced.refused:
                 console.text(text)
-            special: dict[int, Callable[[], None]] = {}
+            special = dict(traced.special)
             if not listing and any(each.overwrite for each in request.all_options):
-                special[signal.SIGUSR1] = traced.write_ring
+                special[signal.SIGUSR1] = both(traced.write_ring, special.get(signal.SIGUSR1))
 
             def attach(session: Session) -> AbstractContextManager[None]:
                 return attached(session, values["timeout"], special)

@@ -13,13 +13,14 @@ from typing import Final, NamedTuple
 
 import click
 
-from engine.cli.grouped import ChoiceOfLater, SwitchedCommand
+from engine.cli.grouped import ChoiceOfLater, GroupedCommand, SwitchedCommand
 from engine.cli.interface import interface
 from engine.cli.scripts import GuestStart, found_by_path
 from engine.errors import KprobeTuiError
 from engine.session.headless.program_words import ProgramWords
 from engine.session.protocol.config import GuestConfig, recording_config
 
+_SCRIPT: Final = ".bt"
 _OPEN: Final = ("/", ":", "(", "=")
 """Ends of a word that goes on."""
 _FILES: Final = ("FILE", "PATH", "RING", "KERNEL", "IMAGE")
@@ -63,14 +64,21 @@ class _PartedLine:
         }
         self.options = options
         self.values: dict[str, list[str]] = {}
+        self.flags: set[str] = set()
         self.arguments: list[str] = []
+        self.script: list[str] | None = None
+        """A script's words in front of -- and GUEST; None where there is no -- yet, or never."""
         self.waiting: click.Option | None = None
         """The option whose value comes next."""
         self.closed = False
         """No option may follow."""
         mixed = command.context_settings.get("allow_interspersed_args", True)
+        self.has_script = isinstance(command, GroupedCommand) and command.guest_behind
         rest = iter(words)
         for word in rest:
+            if word == "--" and self.has_script and self.script is None:
+                self.script, self.arguments, self.closed = self.arguments, [], True
+                continue
             if self.closed or not word.startswith("-") or word == "-":
                 self.arguments.append(word)
                 self.closed = self.closed or not mixed
@@ -81,6 +89,7 @@ class _PartedLine:
             name, equals, value = _split(word, options)
             option = options.get(name)
             if option is None or option.is_flag or option.count:
+                self.flags.add(option.name or "" if option is not None else "")
                 continue
             if not equals:
                 following = next(rest, None)
@@ -123,6 +132,8 @@ class ShellWords:
                 fits = self._values(walk.options[name], value)
                 return [Fit(f"{name}={fit.word}", fit.help) for fit in fits]
             return list(self._options(typed))
+        if walk.has_script and walk.script is None:
+            return self._script_words(typed)
         found: list[Fit] = []
         group = self._root.command if self._is_start else self._command
         if isinstance(group, click.Group) and not (walk.arguments and group is self._command):
@@ -139,6 +150,16 @@ class ShellWords:
                 return [*found, *self._values(each, typed)]
             taken -= each.nargs
         return found
+
+    def _script_words(self, typed: str) -> list[Fit]:
+        """Words in front of --: a pattern of probes, a script's file, its parameters."""
+        walk = self._walk
+        if "listing" in walk.flags:
+            found = self._program.script_points(typed) if not walk.arguments else []
+            return [*map(Fit, found), *_behind(typed, walk.arguments)]
+        if "script" not in walk.values and not walk.arguments:
+            return list(_script_files(typed))
+        return [*_behind(typed, ("",)), *_files(typed)]
 
     @cached_property
     def _context(self) -> click.Context:
@@ -190,6 +211,8 @@ class ShellWords:
             "GLOB": self._functions,
             "PLACE": self._functions,
             "DEF": self._definitions,
+            "SCRIPT": self._scripts,
+            "FILE.bt": lambda typed: [fit.word for fit in _script_files(typed)],
             "GROUP/NAME:EXPR": lambda typed: self._events(typed, self._fields),
             "GROUP/NAME:TRIGGER": lambda typed: self._events(typed, self._triggers),
         }
@@ -205,6 +228,9 @@ class ShellWords:
 
     def _functions(self, typed: str) -> list[str]:
         return self._program.functions(typed)
+
+    def _scripts(self, typed: str) -> list[str]:
+        return self._program.script(typed)
 
     def _definitions(self, typed: str) -> Iterable[str]:
         if typed.startswith("@"):
@@ -294,6 +320,17 @@ def _files(typed: str, *, only_folders: bool = False) -> Iterator[Fit]:
             is_folder = False
         if is_folder or not only_folders:
             yield Fit(f"{folder}{slash}{entry.name}{'/' * is_folder}")
+
+
+def _script_files(typed: str) -> list[Fit]:
+    """Files of scripts whose path begins so, and folders; all files where there is none."""
+    found = list(_files(typed))
+    return [each for each in found if each.word.endswith((_SCRIPT, "/"))] or found
+
+
+def _behind(typed: str, words: Sequence[str]) -> list[Fit]:
+    """The -- that follows what stands in front of it, where nothing else is typed."""
+    return [Fit("--", "what follows is GUEST")] if words and not typed else []
 
 
 def _programs(typed: str, root: str | None) -> list[str]:

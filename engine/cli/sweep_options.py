@@ -13,6 +13,7 @@ _OWN: Final = frozenset(
     (
         *("o", "output", "format", "instance", "list", "describe", "list-as", "record-schedule"),
         *("debug", "color", "json", "summary", "help", "timeout", "buffer", "overwrite", "live"),
+        "bpftrace",
     )
 )
 """Options that are the sweep's care."""
@@ -24,6 +25,7 @@ _INSTEAD: Final = {
     "output": "output, at the top, says where the data set is",
     "format": "events are kept as Parquet; tables = false keeps none",
     "buffer": "events are written as they come",
+    "bpftrace": "a script prints text, and a sweep keeps tables; histograms are triggers",
 }
 
 

@@ -45,12 +45,13 @@ _OPTIONS: Final = (
         group=Group.OUTPUT,
     ),
 )
-_ALONE: Final = {
+ALONE: Final = {
     "definitions": "-e",
     "globs": "-f",
     "returns": "-r",
     "watches": "--watch",
     "handlers": "--handlers",
+    "script": "--bpftrace",
     "filters": "--filter",
     "triggers": "--trigger",
     "listing": "--list",
@@ -109,7 +110,7 @@ def timing_of(ctx: click.Context, *, instances: bool) -> Timing:
         more = "; events become JSON with --format jsonl" if values["as_json"] else ""
         raise click.UsageError(f"{flag} is for --latency and --sample{more}", ctx)
     if latency:
-        also = [name for key, name in _ALONE.items() if values.get(key)]
+        also = [name for key, name in ALONE.items() if values.get(key)]
         also += ["--instance"] if instances else []
         also += ["--format"] if named else []
         if also:

@@ -1,7 +1,6 @@
 """`kprobe-tui trace`: run a guest with events."""
 
 import signal
-from collections.abc import Callable
 from contextlib import AbstractContextManager
 from typing import Any
 
@@ -10,7 +9,7 @@ from msgspec.structs import replace
 
 from engine.cli import console
 from engine.cli.grouped import Group, SwitchedCommand, option
-from engine.cli.host import attached
+from engine.cli.host import attached, both
 from engine.cli.instances import (
     INSTANCES,
     WithInstances,
@@ -23,7 +22,12 @@ from engine.cli.probe_options import guest_probe_options, probe_options
 from engine.cli.run import show
 from engine.cli.timing_options import Timing, latency_request, timing_of, timing_options
 from engine.session import Session
-from engine.session.headless.traces import LIST_FORMS, opened_graph, opened_trace
+from engine.session.headless.traces import (
+    LIST_FORMS,
+    AttachScript,
+    opened_graph,
+    opened_trace,
+)
 from engine.session.protocol.config import Mode
 from engine.session.protocol.requests import TraceInstance, TraceRequest
 
@@ -78,6 +82,13 @@ class _Trace(SwitchedCommand, WithInstances):
     group=Group.EVENTS,
 )
 @option(
+    "--bpftrace",
+    "script",
+    metavar="FILE.bt",
+    help="Run a script of bpftrace in the same run; what it prints goes to stdout.",
+    group=Group.EVENTS,
+)
+@option(
     "--list",
     "listing",
     is_flag=True,
@@ -120,12 +131,17 @@ def trace(
         return _latencies(timing, values)
     runs = not (describe or listing or list_form is not None)
     request = trace_request(ctx, runs=runs)
-    with opened_trace(request, console.errors()) as traced:
+    beside: AttachScript | None = None
+    if values["script"] is not None:
+        from engine.cli.bpftrace import script_beside  # few traces have a script
+
+        beside = script_beside(values["script"], request.config, request.options.mode)
+    with opened_trace(request, console.errors(), attach_script=beside) as traced:
         for text in traced.refused:
             console.text(text)
-        special: dict[int, Callable[[], None]] = {}
+        special = dict(traced.special)
         if runs and any(each.overwrite for each in request.all_options):
-            special[signal.SIGUSR1] = traced.write_ring
+            special[signal.SIGUSR1] = both(traced.write_ring, special.get(signal.SIGUSR1))
 
         def attach(session: Session) -> AbstractContextManager[None]:
             return attached(session, values["timeout"], special)
@@ -169,10 +185,10 @@ def trace_request(ctx: click.Context, *, runs: bool = True) -> TraceRequest:
     if timing.latency:
         raise click.UsageError("--latency makes a report of its own, and no table of events")
     probes = replace(probes_of(values), sample=timing.sample)
-    if probes.is_empty and handlers is None and not instances:
+    if probes.is_empty and handlers is None and not instances and values["script"] is None:
         raise click.UsageError(
             "nothing to trace: give -e DEF, -f GLOB, -r GLOB, --perf DEF, --watch EXPR, "
-            "--handlers FILE.py, --latency GLOB or --sample N"
+            "--handlers FILE.py, --bpftrace FILE, --latency GLOB or --sample N"
         )
     options = trace_options(values, keeps=runs)
     return TraceRequest(

@@ -268,6 +268,7 @@ def _trial(code: HostCode) -> bool:
         ram = Ram(size=1 << 28, budget=3 * PAGE)
         if watches:
             ram.watch_changes()
+            ram.watch_reached()
         table = PageTable(ram)
         table.load(regions)
         native = _FillFunction(code.fill)
@@ -291,6 +292,7 @@ def _trial(code: HostCode) -> bool:
                         control.budget,
                         control.fills,
                         tuple(ram.changed(0, 1 << 18)),
+                        watches and tuple(ram.reached_pages(0, 1 << 18)),
                     )
                 )
         ram.close()
@@ -438,6 +440,7 @@ def fill(ram: Ram, table: PageTable, address: int, access: int, entry: TlbEntry)
         else:
             entry.paddr = PHYSICAL_BASE + offset
             entry.perms = region.perms
+            ram.mark_reached(offset, 1)
             if control.changed:
                 if access == 17:
                     ram.mark_changed(offset, 1)

@@ -16,7 +16,7 @@ FILL: Final = bytes.fromhex(
     "4d8b5008"  # mov r10, [r8+8]        table
     # next:
     "4c39c8"  # cmp rax, r9
-    "0f83a6000000"  # jae fail
+    "0f83b4000000"  # jae fail
     "4e8d1c08"  # lea r11, [rax+r9]
     "49d1eb"  # shr r11, 1               middle
     "4c89df"  # mov rdi, r11
@@ -39,7 +39,7 @@ FILL: Final = bytes.fromhex(
     "41d3e1"  # shl r9d, cl
     "4c89d1"  # mov rcx, r10
     "4485c8"  # test eax, r9d
-    "7465"  # je fail
+    "7473"  # je fail
     "4989f1"  # mov r9, rsi
     "4c034f10"  # add r9, [rdi+16]       physical address
     "4d89ca"  # mov r10, r9
@@ -49,9 +49,14 @@ FILL: Final = bytes.fromhex(
     "41803a00"  # cmp byte [r10], 0
     "750a"  # jne ok
     "49ff4828"  # dec qword [r8+40]      budget--
-    "783a"  # js over
+    "7848"  # js over
     "41c60201"  # mov byte [r10], 1
     # ok:
+    "4d8b5868"  # mov r11, [r8+104]
+    "4d85db"  # test r11, r11
+    "7405"  # je unused                  nobody wants to know of uses
+    "43c6041301"  # mov byte [r11+r10], 1
+    # unused:
     "4d8b5860"  # mov r11, [r8+96]
     "4d85db"  # test r11, r11
     "7417"  # je done                    nobody wants to know of changes

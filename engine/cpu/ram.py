@@ -71,6 +71,7 @@ class RamControl(ctypes.Structure):
         ("stop", ctypes.c_uint64),  # 88: the function that stops it
         ("changed", ctypes.c_uint64),  # 96: from a page's byte in `touched` to that of its
         # changes, 0 = nobody wants to know
+        ("reached", ctypes.c_uint64),  # 104: likewise to that which says that it was reached
     )
 
 
@@ -141,6 +142,8 @@ class Ram:
         self.refused = False
         self._changed_map: mmap.mmap | None = None
         self._changed_view = memoryview(bytearray())
+        self._reached_map: mmap.mmap | None = None
+        self.watches_reached = False
 
     def close(self) -> None:
         """Give the arena back to the host; nothing may run on it any more."""
@@ -181,6 +184,30 @@ class Ram:
             first, behind = offset // PAGE, (offset + size + PAGE - 1) // PAGE
             self._changed_view[first:behind] = b"\1" * (behind - first)
 
+    def watch_reached(self) -> None:
+        """From now on notice which pages the program reaches; nothing has run on it yet."""
+        if self._reached_map is None:
+            self._reached_map = host.private(self.size // PAGE)
+            self.watches_reached = True
+            address = ctypes.addressof(ctypes.c_char.from_buffer(self._reached_map))
+            self.control.reached = (address - self.control.touched) & NO_LIMIT
+
+    def mark_reached(self, offset: int, size: int) -> None:
+        """Take a stretch for reached, if anybody wants to know."""
+        if self.watches_reached and size:
+            self._set_reached(offset, size, b"\1")
+
+    def _set_reached(self, offset: int, size: int, reached: bytes) -> None:
+        assert self._reached_map is not None, "it is watched"
+        first, behind = offset // PAGE, (offset + size + PAGE - 1) // PAGE
+        self._reached_map[first:behind] = reached * (behind - first)
+
+    def reached_pages(self, offset: int, size: int) -> list[int]:
+        """Numbers of the pages of a stretch that were reached since `watch_reached`."""
+        assert self._reached_map is not None, "it is watched"
+        first, behind = offset // PAGE, (offset + size + PAGE - 1) // PAGE
+        return [*compress(range(first, behind), self._reached_map[first:behind])]
+
     def allocate(self, size: int, *, high: bool = False, own: bool = False) -> int | None:
         """Reserve `size` bytes (page multiple); the arena offset, None when none is left.
 
@@ -220,6 +247,8 @@ class Ram:
 
         False if none of them was ever touched, so that the emulator remembers none.
         """
+        if self.watches_reached:
+            self._set_reached(offset, size, b"\0")
         touched = self.discard(offset, size)
         if self.frozen.pieces and self.frozen.within(offset, offset + size):
             host.renew(self.base + offset, size)

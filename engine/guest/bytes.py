@@ -15,6 +15,8 @@ from engine.guest.translations import Translations
 
 _SHORT: Final = struct.Struct("64s")
 """Looked at first for the end of a string."""
+_AROUND: Final = 1 << 16
+"""Bytes around a page of a file that comes (fault_around_bytes)."""
 _UNTOUCHED: Final = -1
 """In place of an arena offset: there are no pages yet."""
 
@@ -83,10 +85,60 @@ class MappedBytes:
                 if not mapping.perms:
                     raise GuestFaultError(address, "read")
                 if mapping.physical is not None:
+                    if self._ram.watches_reached:
+                        self._ram.mark_reached(mapping.physical + address - mapping.start, size)
                     return self._ram.read(mapping.physical + address - mapping.start, size)
         return b"".join(
             self._content(at, part) for at, part in self._pieces(address, size, READ, "read")
         )
+
+    def is_used(self, address: int, size: int) -> bool:
+        """True if Linux would have all pages of a stretch there: code that may not wait reads it.
+
+        A page of a file comes with those around it that the file's mapping has, once one of them
+        is used (`do_fault_around` in mm/memory.c; the file is in the cache). Anonymous memory that
+        was never used holds zeros, which is what such code gets for it.
+        """
+        for at in range(address & -PAGE, address + size, PAGE):
+            mapping = self._find(at)
+            if mapping is None or not mapping.perms:
+                return False
+            if mapping.backing is None or mapping.physical is None:
+                continue
+            start, end = (
+                max(mapping.start, at & -_AROUND),
+                min(mapping.end, (at | _AROUND - 1) + 1),
+            )
+            if not self._ram.reached_pages(mapping.physical + start - mapping.start, end - start):
+                return False
+        return True
+
+    def used_bytes(self, address: int, size: int) -> bytes:
+        """Bytes as code that may not wait reads them (copy_from_user_nofault).
+
+        Raises:
+            GuestFaultError: a page is not there.
+        """
+        if not self.is_used(address, size):
+            raise GuestFaultError(address, "read")
+        return self.peek(address, size)
+
+    def used_cstring(self, address: int, limit: int) -> bytes:
+        """`read_cstring` for such code (strncpy_from_user_nofault).
+
+        Raises:
+            GuestFaultError: a page up to the end of the string is not there.
+        """
+        parts = []
+        while limit > 0:
+            size = min(limit, PAGE - address % PAGE)
+            data, nul, _ = self.used_bytes(address, size).partition(b"\0")
+            parts.append(data)
+            if nul:
+                break
+            address += size
+            limit -= size
+        return b"".join(parts)
 
     def _content(self, at: int, size: int) -> bytes:
         """Bytes of a piece of `_pieces`: memory without pages holds zeros."""

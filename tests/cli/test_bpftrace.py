@@ -352,3 +352,79 @@ def test_files_that_a_script_imports_and_the_guest_as_target(
     found = run(*words, cwd=program.parent)
     assert found.code == 2
     assert "twice.bt:1:22" in found.err
+
+
+PAGES = r"""
+#include <fcntl.h>
+#include <sys/mman.h>
+__attribute__((aligned(65536))) const char far[65536] = "far", name[65536] = "/nowhere";
+__attribute__((noinline)) void look(const char *text)
+{
+    __asm__ volatile("" :: "r"(text) : "memory");
+}
+int main(void)
+{
+    char *memory = mmap(0, 8192, 3, 0x22, -1, 0);
+    look(far);
+    look(memory);
+    memory[0] = 'h';
+    look(memory);
+    look((char *)8);
+    *(volatile char *)memory = *(volatile const char *)far;
+    look(far + 1);
+    open(name, 0);
+    return 0;
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("mode", "untouched", "asked"),
+    [("strict", "[far] 102", "[/nowhere]"), ("kernel", "[] 0", "[]")],
+)
+def test_pages_that_nobody_has_used_yet(
+    tmp_path: Path, mode: str, untouched: str, asked: str
+) -> None:
+    """The lines of the uprobe are in kernel mode those of bpftrace 0.17 on Linux 6.18."""
+    build(tmp_path, "pages", PAGES, "-O1")
+    script = (
+        'uprobe:./pages:look { printf("[%s] %d\\n", str(arg0), *(int8 *)arg0); @looked = 1; }'
+        " t:syscalls:sys_enter_openat /@looked/ { @at = args.filename;"
+        ' printf("in [%s]\\n", str(args.filename)); }'
+        ' t:syscalls:sys_exit_openat /@looked/ { printf("out [%s]\\n", str(@at)); }'
+    )
+    words = ("-q", "--mode", mode, "-e", script, "--", "./pages")
+    found = run("bpftrace", *words, cwd=tmp_path)
+    lines = [untouched, "[] 0", "[h] 104", "[] 0", "[ar] 97", f"in {asked}", "out [/nowhere]"]
+    assert found.out.splitlines()[:7] == lines, found.err
+
+
+MANY = r"""
+#include <stdlib.h>
+__attribute__((noinline)) int hit(unsigned x) { __asm__ volatile(""); return x; }
+int main(int argc, char **argv)
+{
+    unsigned x = 1;
+    for (long i = atol(argv[1]); i > 0; i--) { x = x * 1103515245 + 12345; hit(x >> 12 & 4095); }
+    return 0;
+}
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("bpftrace", "-q", "-o", "/dev/null", "many.bt", "--"),
+        ("trace", "--bpftrace", "many.bt", "-e", "syscalls/*", "-o", "/dev/null"),
+    ],
+)
+def test_many_hits_keep_no_more_than_few(tmp_path: Path, command: tuple[str, ...]) -> None:
+    build(tmp_path, "many", MANY, "-O1")
+    (tmp_path / "many.bt").write_text(
+        "uprobe:./many:hit { @[arg0] = count(); @h[comm] = hist(arg0); @at[tid] = nsecs; }"
+        " uretprobe:./many:hit /@at[tid]/ { @l = max(nsecs); @k[retval] = 1; delete(@at[tid]); }"
+    )
+    few, many = (run(*command, "./many", count, cwd=tmp_path) for count in ("100000", "500000"))
+    assert (few.code, many.code) == (0, 0), many.err
+    assert many.rss - few.rss <= 1  # mebibytes: three bytes a hit would be more

@@ -107,6 +107,7 @@ NEVER = (
         (209, ("run", "--isolated", str(SAMPLE), "a")),
         (284, ("check", "-f", "main", str(SAMPLE))),
         (429, ("trace", "-e", "p:x main", "-o", "/dev/null", "--isolated", str(SAMPLE), "a")),
+        (506, ("bpftrace", "-e", "uprobe:main { @ = count(); }", "--isolated", "--", str(SAMPLE))),
     ],
     ids=lambda value: value[0] if isinstance(value, tuple) else "",
 )

@@ -26,6 +26,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     build(folder, "funny", SOURCE, "-O1", "-g")
     (folder / "my file.txt").touch()
     (folder / "lines.def").touch()
+    (folder / "sizes.bt").touch()
     (folder / "outer" / "inner").mkdir(parents=True)
     (folder / "outer" / "inner" / "prog").touch()
     return folder
@@ -83,6 +84,28 @@ def test_the_event_of_a_filter_and_its_fields(shell: Shell) -> None:
     ]
 
 
+@pytest.mark.slow
+def test_scripts_of_bpftrace_are_completed_in_quotes(shell: Shell) -> None:
+    found = shell.completed(
+        "kprobe-tui bpftrace -e 'begin { @one = 1; print(@o", back="' -- ./funny"
+    )
+    assert [word.rstrip() for word in found][:3] == [
+        "bpftrace",
+        "-e",
+        "begin { @one = 1; print(@one",
+    ]
+
+
+@pytest.mark.slow
+def test_probes_of_scripts_are_those_of_the_program_behind_the_cursor(shell: Shell) -> None:
+    shell.needs_what_is_behind()
+    found = shell.completed("kprobe-tui bpftrace -e 'uprobe:./funny:sorted_", back="' -- ./funny")
+    words = ["bpftrace", "-e", "uprobe:./funny:sorted_by_name", "--", "./funny"]
+    assert [word.rstrip() for word in found] == words
+    found = shell.completed("kprobe-tui bpftrace -l uprobe:summ", back=" -- ./funny")
+    assert found == ["bpftrace", "-l", "uprobe:summed", "--", "./funny"]
+
+
 # -- what fits, without a shell ------------------------------------------------------------
 
 
@@ -137,6 +160,27 @@ def test_events_of_the_kernel_and_their_fields(home: Path) -> None:
 def test_functions_of_libraries_have_their_name_in_front(home: Path) -> None:
     assert fits(home, "graph -f", "libc", "funny") == ["libc.so.6:"]
     assert "libc.so.6:malloc" in fits(home, "graph -f", "libc.so.6:mallo", "funny")
+
+
+def test_words_of_a_script_stand_in_front_of_the_guest(home: Path) -> None:
+    assert fits(home, "bpftrace", "") == ["outer/", "sizes.bt"]
+    assert fits(home, "bpftrace", "fun") == ["funny", "funny.c"]  # no script has such a name
+    assert fits(home, "bpftrace", "--dry") == ["--dry-run"]
+    assert fits(home, "bpftrace sizes.bt", "")[:1] == ["--"]
+    assert fits(home, "bpftrace -e x", "")[:1] == ["--"]
+    assert fits(home, "bpftrace sizes.bt --", "./fun") == ["./funny", "./funny.c"]
+    assert fits(home, "trace --bpftrace", "s") == ["sizes.bt"]
+    assert fits(home, "bpftrace sizes.bt -- funny", "--dry") == []
+    assert fits(home, "bpftrace -lv", "uprobe:s", "-- ./funny") == [
+        "uprobe:sorted_by_name",
+        "uprobe:summed",
+    ]
+    assert fits(home, "bpftrace -l", "t:sched:sched_process_f") == ["t:sched:sched_process_fork"]
+
+
+def test_libraries_are_known_without_a_guest(home: Path) -> None:
+    assert fits(home, "bpftrace -e", "uprobe:libc:mallop") == ["uprobe:libc:mallopt"]
+    assert fits(home, "bpftrace -e", "uprobe:main") == []
 
 
 @pytest.mark.parametrize(

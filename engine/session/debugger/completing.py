@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterable, Iterator
 from itertools import chain, islice
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from engine.errors import CommandError, GuestFaultError, ImageError
 from engine.guest.modules import Module
@@ -19,7 +19,11 @@ from engine.message_text import bare_name
 from engine.session.debugger.command_table import WordTable
 from engine.session.debugger.debugger import Debugger
 from engine.session.debugger.settings import TABLE
+from engine.session.guest.session import Session
 from engine.session.protocol.views import RunState
+
+if TYPE_CHECKING:
+    from engine.session.tracing.script.completing import ScriptCompleter
 
 MOST: Final = 200
 """Completions of one line; gdb's `max-completions` is as many."""
@@ -42,6 +46,7 @@ _FUNCTIONS: Final = frozenset(("info scope", "info line", "info address", "rbrea
 _FILES: Final = frozenset(("source", "save", "load", "write", "generate-core-file", "snapshot"))
 _STOPS: Final = frozenset(("delete", "enable", "disable", "condition", "ignore", "commands"))
 _THREADS: Final = frozenset(("thread", "info threads"))
+_SCRIPT: Final = "bpftrace"
 _TYPES: Final = frozenset(("whatis", "ptype"))
 _WORD: Final = re.compile(r"[A-Za-z_~][\w:~]*$")
 _DOLLAR: Final = re.compile(r"\$\w*$")
@@ -64,6 +69,7 @@ class Completing:
         self._debugger, self._words = debugger, words
         self._functions: dict[int, tuple[Module, tuple[str, ...]]] = {}
         self._listed: dict[tuple[int, str], tuple[Module, tuple[str, ...]]] = {}
+        self._scripts: tuple[Session, ScriptCompleter] | None = None
 
     def lines(self, line: str) -> list[str]:
         """Whole lines that a line may become, the likeliest first, `MOST` of them at most."""
@@ -76,6 +82,8 @@ class Completing:
         if not space:
             known = (one for names, _ in self._words.listed() for one in names)
             return "", sorted(n for n in known if " " not in n and n.startswith(line))
+        if name == _SCRIPT:
+            return self._script(line, rest)
         try:
             whole = self._words.find(name.partition("/")[0]).names[0]
         except CommandError:
@@ -107,6 +115,24 @@ class Completing:
             count = len(self._debugger.frames.all) if self._debugger.started else 0
             return front, _begun(word, map(str, range(min(count, MOST * 10))))
         return self._expression(line, types=whole in _TYPES)
+
+    def _script(self, line: str, rest: str) -> tuple[str, Iterable[str]]:
+        """A script of bpftrace: its text, or its file."""
+        completion = self._scripts_of(self._debugger.control.session).script(rest)
+        front = line[: len(line) - len(rest) + completion.start]
+        word = rest.rpartition(" ")[2]
+        if completion.words or "{" in rest:
+            return front, completion.words
+        return line[: len(line) - len(word)], _paths(word)
+
+    def _scripts_of(self, session: Session) -> "ScriptCompleter":
+        if self._scripts is None or self._scripts[0] is not session:
+            from engine.session.tracing.script.completing import ScriptCompleter  # few lines are
+
+            verdicts = session.probes().verdicts
+            found = ScriptCompleter(session.arch, verdicts, is_kernel=session.is_kernel)
+            self._scripts = session, found
+        return self._scripts[1]
 
     def _subject(self, whole: str, rest: str) -> Iterable[str] | None:
         """Subjects of `info`, settings, words of `help`; None where what is typed is whole."""

@@ -5,6 +5,7 @@ from contextlib import contextmanager
 from signal import SIGUSR1
 from typing import TYPE_CHECKING
 
+from engine.arch.plan import Mode
 from engine.errors import CommandError, ProbeError
 from engine.session.guest.session import Attach, Session
 from engine.session.headless.endings import explain
@@ -104,6 +105,8 @@ def opened_script(
         run = ScriptRun(session)
         sink = ScriptSink(session.outputs, request.output, write, write_error)
         run.printed, run.complain = sink.flush, sink.complain
+        if request.mode is Mode.KERNEL and not request.recorded:  # whose calls read nothing
+            run.read_as_linux()
         tracing = Tracing(session, TraceOptions(), consumer=run.consume)
         try:
             with session.opened.explained():

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 from fnmatch import fnmatchcase
 from functools import cached_property
 from itertools import islice
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from engine.arch.plan import Mode
 from engine.errors import KprobeTuiError
@@ -13,6 +13,11 @@ from engine.session.protocol.config import GuestConfig
 from engine.trace import sched, syscalls
 from engine.trace.definition import Definition, parse
 
+if TYPE_CHECKING:
+    from engine.session.tracing.script.completing import ScriptCompleter
+
+_ANY: Final = "/bin/sh"
+"""A program that is there on any machine, with the libraries that nearly all have."""
 MOST: Final = 500
 """Words that are offered at most."""
 _COMMON: Final = ("common_pid",)
@@ -51,6 +56,31 @@ class ProgramWords:
         yield from (name for name in found if ":" not in name and name.startswith(typed))
         heads = {name.partition(":")[0] for name in found if ":" in name} if typed else set()
         yield from (f"{head}:" for head in sorted(heads) if head.startswith(typed))
+
+    def script(self, typed: str) -> list[str]:
+        """Scripts of bpftrace that begin so."""
+        if self._scripts is None:
+            return []
+        completion = self._scripts.script(typed)
+        return [typed[: completion.start] + word for word in completion.words]
+
+    def script_points(self, typed: str) -> list[str]:
+        """Places of probes of such scripts that begin so."""
+        return [] if self._scripts is None else self._scripts.points(typed)
+
+    @cached_property
+    def _scripts(self) -> "ScriptCompleter | None":
+        """Completes scripts; where no guest is named yet, for libraries and system calls alone."""
+        browser = self._browser or ProgramWords(GuestConfig(_ANY))._browser
+        if browser is None:
+            return None
+        from engine.image.kernel.recognition import is_kernel  # few lines are scripts
+        from engine.session.tracing.script.completing import ScriptCompleter
+
+        opened = browser.opened
+        kernel = opened.kernel is not None or is_kernel(opened.image)
+        known = browser is self._browser
+        return ScriptCompleter(browser.arch, browser.verdicts, is_kernel=kernel, is_known=known)
 
     def definitions(self, typed: str) -> list[str]:
         """Definitions of events that begin so."""

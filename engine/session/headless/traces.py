@@ -3,7 +3,8 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from fnmatch import fnmatchcase
-from typing import BinaryIO, Final, Protocol
+from functools import partial
+from typing import TYPE_CHECKING, BinaryIO, Final, Protocol
 
 from msgspec.structs import replace
 
@@ -30,6 +31,12 @@ from engine.trace.formats import FORMAT_NAMES as FORMAT_NAMES
 from engine.trace.formats import WEIGH_CALLS as WEIGH_CALLS
 from engine.trace.formats import format_named
 from engine.trace.rows import EventInfo
+
+if TYPE_CHECKING:
+    from engine.session.headless.script_beside import ScriptBeside
+
+AttachScript = Callable[[Tracing, ExitStack], "ScriptBeside"]
+"""Attaches a script of bpftrace beside a trace, which the stack closes."""
 
 LIST_FORMS: Final = (KERNEL_FORM, *FORMS)
 """Forms in which definitions can be listed."""
@@ -64,7 +71,11 @@ class TraceRun:
     """
 
     def __init__(
-        self, tracing: Tracing, request: TraceRequest, instances: Sequence[Tracing] = ()
+        self,
+        tracing: Tracing,
+        request: TraceRequest,
+        instances: Sequence[Tracing] = (),
+        attach_script: "Callable[[], ScriptBeside] | None" = None,
     ) -> None:
         """Set up the trace.
 
@@ -72,9 +83,11 @@ class TraceRun:
             tracing: it, empty.
             request: what is traced and how.
             instances: the traces of its instances, empty.
+            attach_script: attaches a script of bpftrace beside it; None for none.
 
         Raises:
             ProbeError: a definition, a filter or a trigger is not accepted.
+            WrongScriptError: the script is wrong.
         """
         self._session = session = tracing.session
         self._request = request
@@ -96,6 +109,7 @@ class TraceRun:
             for text in wanted.triggers:
                 refused += controlled(made, "--trigger", text)
         self.refused = tuple(text for text in refused if text)
+        self._script = None if attach_script is None else attach_script()
 
     def described(self) -> Iterator[str]:
         """The lines of the files that tracefs would have for each event."""
@@ -128,6 +142,8 @@ class TraceRun:
 
             for probe in load_handlers(path, self._session, begin=False)["probes"]:
                 yield f"# {path}: {type(probe).__name__} {probe}: what it does is code"
+        if self._script is not None:
+            yield from self._script.listed()
 
     @property
     def remarks(self) -> tuple[Report, ...]:
@@ -137,7 +153,13 @@ class TraceRun:
     @property
     def lost(self) -> int:
         """Events that were not written, and hits that were missed."""
-        return sum(each.lost for each in self._all)
+        script = self._script
+        return sum(each.lost for each in self._all) + (0 if script is None else script.lost)
+
+    @property
+    def special(self) -> Mapping[int, Callable[[], None]]:
+        """The deeds of a script at signals to the tool that the guest does not get."""
+        return {} if self._script is None else self._script.special
 
     @property
     def names(self) -> tuple[tuple[str, str], ...]:
@@ -157,6 +179,7 @@ class TraceRun:
             ProbeError: a probe of it cannot be placed.
         """
         session, tracing, handlers = self._session, self._tracing, self._request.handlers
+        script = self._script
         begun = False
         remarks: list[Report] = []
 
@@ -179,6 +202,8 @@ class TraceRun:
                 if each.is_streamed:
                     each.drain_at_calls()
             session.hooks.attention = self._dump
+            if script is not None:
+                script.begin()
 
         with attach(session):
             try:
@@ -187,8 +212,13 @@ class TraceRun:
             finally:
                 for each in self._all if begun else ():
                     remarks += each.finish()
+                if script is not None:
+                    remarks += script.finish()
         reports = reports.behind(*remarks).after(*session.opened.damage())
-        return reports.not_whole() if any(each.incomplete for each in self._all) else reports
+        incomplete = any(each.incomplete for each in self._all)
+        if script is not None:
+            incomplete = incomplete or script.incomplete
+        return reports.not_whole() if incomplete else reports
 
     def _dump(self) -> None:
         """Have what all rings that keep the last events hold written."""
@@ -213,7 +243,10 @@ def _described(tracing: Tracing, folder: str) -> Iterator[str]:
 
 @contextmanager
 def opened_trace(
-    request: TraceRequest, stream: BinaryIO, make: Callable[[GuestConfig], Session] = Session
+    request: TraceRequest,
+    stream: BinaryIO,
+    make: Callable[[GuestConfig], Session] = Session,
+    attach_script: AttachScript | None = None,
 ) -> Iterator[TraceRun]:
     """The guest of a request with its trace, closed at the end.
 
@@ -221,6 +254,7 @@ def opened_trace(
         request: what is traced and how.
         stream: for text where no file is named.
         make: loads the guest.
+        attach_script: attaches a script of bpftrace beside the trace; None for none.
 
     Raises:
         ImageError: the guest cannot be run.
@@ -235,7 +269,8 @@ def opened_trace(
             made = Tracing(tracing.session, each.options, stream, main=tracing)
             stack.callback(made.discard)
             instances.append(made)
-        yield TraceRun(tracing, request, instances)
+        script = None if attach_script is None else partial(attach_script, tracing, stack)
+        yield TraceRun(tracing, request, instances, script)
 
 
 class GraphRun:

@@ -150,6 +150,13 @@ class MachineTree:
             return "FILE_NOT_FOUND"
         return "" if stat.S_ISREG(status.st_mode) else "NO_REGULAR_FILE"
 
+    def entries(self, path: str) -> list[str]:
+        """The names in a folder; none where it is none, or cannot be read."""
+        host = self._host(path)
+        with suppress(OSError, ValueError):
+            return [] if host is None else os.listdir(host[0])
+        return []
+
     @cached_property
     def cached_libraries(self) -> Mapping[str, tuple[str, ...]]:
         """The entries of /etc/ld.so.cache: soname to paths."""

@@ -18,6 +18,7 @@ from engine.arch.base import Arch
 from engine.errors import ImageError
 from engine.image import ElfImage
 from engine.linux.errno import LinuxError
+from engine.linux.fs.attributes import MAY_READ
 from engine.linux.fs.data import MmapSource
 from engine.linux.fs.filesystem import FileSystem
 from engine.linux.images import ProgramImages
@@ -109,6 +110,9 @@ class ProgramTree(Protocol):
     def problem(self, path: str) -> str:
         """Why no uprobe can be in a file: FILE_NOT_FOUND, NO_REGULAR_FILE; "" if one can."""
 
+    def entries(self, path: str) -> Sequence[str]:
+        """The names in a folder; none where it is none, or cannot be read."""
+
     @property
     def cached_libraries(self) -> Mapping[str, tuple[str, ...]]:
         """The entries of the loader's cache: soname to paths."""
@@ -188,6 +192,16 @@ class GuestTree:
             return "FILE_NOT_FOUND"
         return "" if stat.S_ISREG(node.kind) else "NO_REGULAR_FILE"
 
+    def entries(self, path: str) -> Sequence[str]:
+        """The names in a folder; none where it is none, or cannot be read."""
+        try:
+            folder = self._fs.directory(os.fsencode(path))
+            if not folder.may(MAY_READ):
+                return ()
+            return [os.fsdecode(name) for name, *_ in folder.listing()]
+        except LinuxError:
+            return ()
+
     @cached_property
     def cached_libraries(self) -> Mapping[str, tuple[str, ...]]:
         """The entries of /etc/ld.so.cache: soname to paths."""
@@ -237,6 +251,7 @@ class Program:
         problem: Callable[[str], str] = lambda path: "",
         carried: CarriedFiles | None = None,
         vdso: ProgramFile | None = None,
+        entries: Callable[[str], Sequence[str]] = lambda path: (),
     ) -> None:
         """Libraries are looked for when they are first asked for.
 
@@ -250,6 +265,7 @@ class Program:
             problem: why no uprobe can be in a file, see `ProgramTree.problem`.
             carried: of a kernel: files that it gives its own programs; a path means these first.
             vdso: what the guest's kernel maps into the program; None for none.
+            entries: the names in a folder, for patterns of paths.
         """
         self.main = main
         self.missing: list[str] = []
@@ -262,6 +278,7 @@ class Program:
         self._problem = problem
         self._carried = carried
         self._vdso = vdso
+        self._entries = entries
         self._opened: dict[str, ProgramFile | None] = {}
 
     @cached_property
@@ -351,6 +368,26 @@ class Program:
             if file is not None and (path in file.paths or absolute in file.paths):
                 return file
         return self._file(absolute, strict=True)
+
+    def matching(self, pattern: str) -> Iterator[ProgramFile]:
+        """The ELF files of the guest's machine whose path matches a pattern, each once."""
+        from engine.session.program.file_globs import matching_paths  # few names are patterns
+
+        found: list[ProgramFile] = []
+        for path in matching_paths(self._absolute(pattern), self._entries):
+            file = self._file(path)
+            if file is not None and file not in found:
+                found.append(file)
+                yield file
+
+    def paths(self, typed: str) -> Iterator[str]:
+        """The paths of the guest that begin like this, folders with a slash behind them."""
+        folder, _, begun = typed.rpartition("/")
+        for name in sorted(self._entries(self._absolute(f"{folder}/"))):
+            if name.startswith(begun) and (begun or not name.startswith(".")):
+                path = f"{folder}/{name}"
+                is_folder = self._problem(self._absolute(path)) == "NO_REGULAR_FILE"
+                yield f"{path}/" if is_folder else path
 
     def problem(self, path: str) -> str:
         """Why no uprobe can be in a file: FILE_NOT_FOUND, NO_REGULAR_FILE; "" if one can."""

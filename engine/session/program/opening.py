@@ -180,6 +180,7 @@ class OpenedProgram(Struct, frozen=True, eq=False):
             problem=tree.problem,
             carried=carried or self.initramfs(),
             vdso=self._vdso(),
+            entries=tree.entries,
         )
 
     def choice(self, program: Program) -> "ResolverCalls | None":

@@ -57,6 +57,12 @@ class RecordedFiles:
         self._of[path] = paths, b""
         self._images[paths] = image
 
+    def entries(self, folder: str) -> list[str]:
+        """The names in a folder: of files that are known, and of folders on the way to them."""
+        front = f"{folder.rstrip('/')}/"
+        below = (path[len(front) :] for path in self._of if path.startswith(front))
+        return sorted({rest.partition("/")[0] for rest in below})
+
     def paths(self, path: str) -> frozenset[str]:
         """All the paths that a file is known by."""
         return frozenset(self._of.get(path, ((), b""))[0])
@@ -84,6 +90,10 @@ class RecordedTree(GuestTree):
     def problem(self, path: str) -> str:
         """The word for why a path cannot be opened, "" where it can be."""
         return "" if self._files.paths(path) else "FILE_NOT_FOUND"
+
+    def entries(self, path: str) -> list[str]:
+        """The names in a folder of the files that the recording has, and of their folders."""
+        return self._files.entries(path)
 
     @cached_property
     def cached_libraries(self) -> Mapping[str, tuple[str, ...]]:

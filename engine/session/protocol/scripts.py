@@ -25,6 +25,7 @@ class ScriptRequest(Struct, frozen=True):
         quiet: no word of how many probes there are.
         mode: strictness of placement.
         recorded: the run can be lived through again: a script may not change it.
+        beside: others record the run, too: exit() ends it at the hit, not at the next call.
     """
 
     config: GuestConfig
@@ -37,6 +38,7 @@ class ScriptRequest(Struct, frozen=True):
     quiet: bool = False
     mode: Mode = Mode.STRICT
     recorded: bool = False
+    beside: bool = False
 
 
 class BootScriptRequest(Struct, frozen=True):

@@ -191,10 +191,18 @@ class Programs:
 
     def locate(self, address: int) -> Location:
         """Name an address in the program whose rows are turned into text."""
-        modules = self._modules[self._shown]
+        return self._located(self._shown, address)
+
+    def locate_in_task(self, task: int, address: int) -> Location:
+        """Name an address in the program that a task of a kernel has run last, or the kernel's."""
+        return self._located(self._tasks.get(task, 0), address)
+
+    def _located(self, number: int, address: int) -> Location:
+        """Name an address in a program."""
+        modules = self._modules[number]
         if modules is None:
             return Location(address, None, None, 0)
-        pages = self._pages.get(self._shown)
+        pages = self._pages.get(number)
         if pages is not None:
             module = pages.get(address & -PAGE)
             if module is not None:
@@ -202,7 +210,7 @@ class Programs:
             modules = self._modules[0] or modules
         found = modules.locate(address)
         if found.module is None and not found.engine:
-            gone = self._mappings.get(self._shown, {}).values()
+            gone = self._mappings.get(number, {}).values()
             if any(one.start <= address < one.end for one in gone):
                 return modules.kept(gone).locate(address)
         return found

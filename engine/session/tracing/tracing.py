@@ -185,6 +185,8 @@ class Tracing:
         self.calls: CallFilter | None = None
         self._filter_calls(options)
         keeps = options.buffer is not None or self.calls is not None
+        # A script names what a kernel's tasks have run when it prints its maps.
+        keeps = keeps or (consumer is not None and session.user_programs is not None)
         self.programs = programs = Programs(session, keeps=keeps)
         self._exact = options.mode is Mode.KERNEL and not is_terminal(path, stream)
         self.row_names = RowNames(

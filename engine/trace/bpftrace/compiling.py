@@ -29,6 +29,7 @@ class CompiledProbe:
         probe: as it was checked.
         captures: what its rows must hold.
         needs_memory: its action is to run at the hit, while the guest stands there.
+        exits: its action may end the run.
         stacks: the call stacks that it asks for.
     """
 
@@ -75,6 +76,7 @@ class CompiledProbe:
         self._late = calls.late
         self.captures: Sequence[Capture] = tuple(capturing.captures)
         self.needs_memory = expressions.needs_memory
+        self.exits = "run.exit(" in self._before + self._after
         self.stacks: frozenset[Literal["user", "kernel"]] = frozenset(calls.stacks)
         self._codes: dict[tuple[str, tuple[str, ...]], CodeType] = {}
 

@@ -21,7 +21,6 @@ from engine.trace.bpftrace.checked import CheckedScript
 from engine.trace.bpftrace.checking import check
 from engine.trace.bpftrace.compiling import CompiledProbe, compile_script
 from engine.trace.bpftrace.config import configured
-from engine.trace.bpftrace.json_lines import JsonOutput
 from engine.trace.bpftrace.output import ScriptOutput
 from engine.trace.bpftrace.printing import TextOutput
 from engine.trace.bpftrace.state import ScriptState
@@ -98,7 +97,7 @@ class AttachedScript:
         """
         session, run, request = self._session, self._run, self._request
         verdicts = session.probes().verdicts
-        places = ScriptPlaces(session, verdicts.places, verdicts.program)
+        places = ScriptPlaces(session.arch, verdicts.places, verdicts.program)
         run.symbols = symbols = ScriptSymbols(session, places, verdicts.program)
         around = GuestSurroundings(
             session, verdicts, places, symbols, typed=_names_types(tree), recorded=request.recorded
@@ -107,6 +106,8 @@ class AttachedScript:
         names = run.names(checked.config)
         output: ScriptOutput
         if request.format == "json":
+            from engine.trace.bpftrace.json_lines import JsonOutput  # few scripts print it
+
             output = JsonOutput(self._sink.write, names)
         else:
             output = TextOutput(self._sink.write, self._sink.write_error, names)
@@ -123,6 +124,7 @@ class AttachedScript:
             run.clock,
             skips=missing != "error",
             as_linux=request.mode is Mode.KERNEL,
+            nofault=run.as_linux,
         )
         attached: list[tuple[ScriptEvent, Action]] = []
         stacks: set[int] = set()
@@ -202,7 +204,8 @@ class AttachedScript:
         text: ScriptText,
     ) -> list[ScriptEvent]:
         """The events of one place of a probe."""
-        wish = Wish(probe.captures, probe.needs_memory, bool(probe.stacks))
+        at_hit = probe.needs_memory or (self._request.beside and probe.exits)
+        wish = Wish(probe.captures, at_hit, bool(probe.stacks))
         try:
             return [each for one in places.resolved(point) for each in events.of(one, wish)]
         except ProbeSyntaxError as error:  # of a definition that nobody has written
@@ -251,9 +254,14 @@ class AttachedScript:
         for nanoseconds, action in self._timers:
             timer = ScriptTimer(run, nanoseconds, self._bound(action))
             session.machine.arm(timer, on=True)
-
         if self._signals:
-            session.hooks.attention = self._attend
+            before = session.hooks.attention
+
+            def attend() -> None:
+                before()
+                self._attend()
+
+            session.hooks.attention = attend
 
     @property
     def hears_signals(self) -> bool:

@@ -105,6 +105,7 @@ class ScriptEvents:
         *,
         skips: bool,
         as_linux: bool = False,
+        nofault: bool = False,
     ) -> None:
         """Begin without any.
 
@@ -114,7 +115,9 @@ class ScriptEvents:
             clock: nanoseconds that the time of a row is ahead of its ticks.
             skips: a place where no probe may stand is left out, and told of.
             as_linux: probes stand wherever Linux lets them, even where that corrupts the program.
+            nofault: memory is read as BPF may, which does not wait for a page.
         """
+        self._nofault = nofault
         self._tracing = tracing
         self._arch = tracing.session.arch
         self._memory = memory
@@ -185,6 +188,8 @@ class ScriptEvents:
         name = f"c{len(read.values)}"
         body, kind = self._base(capture, place)
         fetched, offsets = _fetched(capture.type), capture.offsets
+        if self._nofault and offsets and isinstance(capture.type, TextType | Integer):
+            fetched = None  # a row's values are read as those of uprobe_events, which may wait
         in_memory = fetched is None
         if fetched is None:
             if not offsets:

@@ -38,7 +38,7 @@ class ProbeListing:
     def __init__(self, session: Session) -> None:
         """Set up; files are read when somebody asks."""
         verdicts = session.probes().verdicts
-        self._places = ScriptPlaces(session, verdicts.places, verdicts.program)
+        self._places = ScriptPlaces(session.arch, verdicts.places, verdicts.program)
         symbols = ScriptSymbols(session, self._places, verdicts.program)
         self._around = GuestSurroundings(session, verdicts, self._places, symbols)
         self._main = verdicts.main.path
@@ -53,7 +53,7 @@ class ProbeListing:
             verbose: arguments follow each.
 
         Raises:
-            ProbeError: there is no provider of that name.
+            ProbeError: there is no provider of that name, or no file that the pattern names.
         """
         provider, _, rest = pattern.partition(":")
         provider = SHORT.get(provider, provider) or "*"
@@ -70,9 +70,17 @@ class ProbeListing:
         for each in wanted:
             if each in USERS and each != provider and not rest:
                 continue  # there are too many functions for those who did not ask for them
-            yield from self._of(each, rest, verbose=verbose)
+            yield from self._of(each, rest, verbose=verbose, named=each == provider)
 
-    def _of(self, provider: str, rest: str, *, verbose: bool, whole: str = "*") -> Iterator[str]:
+    def _of(
+        self,
+        provider: str,
+        rest: str,
+        *,
+        verbose: bool,
+        whole: str = "*",
+        named: bool = False,
+    ) -> Iterator[str]:
         if provider == "self":
             texts = (f"signal:{name}" for name in SIGNALS)
             found = (f"self:{each}" for each in texts if fnmatchcase(each, rest or "*"))
@@ -92,7 +100,7 @@ class ProbeListing:
         point = attach_point(text, _NOWHERE, ScriptRemarks(ScriptText("-l", text)))
         if point is None:
             return
-        listed = self._places.listed(point)
+        listed = self._places.expanded(point) if named else self._places.listed(point)
         if provider != "tracepoint":
             listed = sorted(listed, key=lambda one: one.text)
         for one in listed:

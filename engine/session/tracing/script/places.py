@@ -8,23 +8,24 @@ a library by its short name (`libc`), or a program that is found as the shell fi
 import fnmatch
 import re
 from collections.abc import Iterable, Iterator
-from functools import lru_cache
-from typing import Final
+from functools import cached_property, lru_cache
+from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 
+from engine.arch.base import Arch
 from engine.arch.plan import Rules
 from engine.errors import ImageError, ProbeError
 from engine.image.mangling import spellings
-from engine.session.guest.session import Session
 from engine.session.program.libraries import Program, ProgramFile
-from engine.session.program.markers import Marker, Markers
 from engine.session.program.places import Place, PlaceError, Places, near_names
 from engine.trace import sched, syscalls
 from engine.trace.bpftrace.attach_points import has_glob
 from engine.trace.bpftrace.tree import AttachPoint
-from engine.trace.marker_syntax import MarkerName
 from engine.trace.place_syntax import SourceLine, SymbolPlace
+
+if TYPE_CHECKING:
+    from engine.session.program.markers import Marker, Markers
 
 USERS: Final = frozenset({"uprobe", "uretprobe"})
 KERNELS: Final = frozenset({"kprobe", "kretprobe", "fentry", "fexit"})
@@ -53,7 +54,7 @@ class AttachedPlace(Struct, frozen=True):
 
     point: AttachPoint
     place: Place | None = None
-    marker: Marker | None = None
+    marker: "Marker | None" = None
     of_pattern: bool = False
 
 
@@ -71,22 +72,27 @@ def period(point: AttachPoint) -> int:
 class ScriptPlaces:
     """Finds the places of a guest."""
 
-    def __init__(self, session: Session, places: Places, program: Program) -> None:
+    def __init__(self, arch: Arch, places: Places, program: Program) -> None:
         """Set up; files are read when somebody asks.
 
         Args:
-            session: the guest.
+            arch: the guest's.
             places: finds code.
             program: its files.
         """
-        self._session = session
-        self._arch = session.arch
+        self._arch = arch
         self._places = places
         self._program = program
-        self._markers = Markers(session.arch, program)
         self._named = lru_cache(maxsize=256)(self._files)
         self._found: dict[tuple[str, str], list[int]] = {}
         """Link addresses of functions that globs have found, by file and name."""
+
+    @cached_property
+    def _markers(self) -> "Markers":
+        """The static probes of the program's files."""
+        from engine.session.program.markers import Markers  # few scripts have a usdt probe
+
+        return Markers(self._arch, self._program)
 
     # -- files ----------------------------------------------------------------------------
 
@@ -101,12 +107,7 @@ class ScriptPlaces:
     def _files(self, target: str) -> tuple[ProgramFile, ...]:
         program = self._program
         if has_glob(target):
-            wanted = re.compile(fnmatch.translate(target)).match
-            return tuple(
-                file
-                for file in program.files
-                if target == "*" or any(wanted(path) for path in (file.path, *sorted(file.paths)))
-            )
+            return tuple(self._matching(target))
         try:
             if "/" in target:
                 found = program.at_path(target)
@@ -114,8 +115,32 @@ class ScriptPlaces:
                 found = program.named(target) or self._in_folders(target)
                 found = found or program.later(target)
         except ImageError as error:
-            raise PointError(f"{target}: {error}") from error
+            raise PointError(str(error)) from error
         return () if found is None else (found,)
+
+    def _matching(self, pattern: str) -> Iterator[ProgramFile]:
+        """The files that a pattern means: the program's own, then those that lie in the guest.
+
+        A pattern without a slash means short names of the program's files, and names of programs
+        as the shell finds them.
+        """
+        program = self._program
+        if pattern == "*":
+            yield from program.files
+            return
+        wanted = re.compile(fnmatch.translate(pattern)).match
+        known = []
+        for file in program.files:
+            names = (file.path, *file.paths) if "/" in pattern else file.names
+            if any(map(wanted, names)):
+                known.append(file)
+                yield file
+        folders = ("",) if "/" in pattern else (f"{folder}/" for folder in _FOLDERS)
+        for folder in folders:
+            for file in program.matching(folder + pattern):
+                if file not in known:
+                    known.append(file)
+                    yield file
 
     def _in_folders(self, name: str) -> ProgramFile | None:
         for folder in _FOLDERS:
@@ -155,7 +180,7 @@ class ScriptPlaces:
 
     def _in_files(self, point: AttachPoint) -> list[AttachPoint]:
         files = self.files(point.target)
-        if not files and not has_glob(point.target):
+        if not files:
             raise _no_file(point)
         function = point.function
         if not function:
@@ -219,7 +244,7 @@ class ScriptPlaces:
 
     def _of_markers(self, point: AttachPoint) -> list[AttachPoint]:
         files = self.files(point.target)
-        if not files and not has_glob(point.target):
+        if not files:
             raise _no_file(point)
         found: dict[tuple[str, str, str], None] = {}
         for marker in self._in(files, point.namespace or "*", point.function):
@@ -227,7 +252,9 @@ class ScriptPlaces:
             found[where, marker.probe.name, marker.probe.provider] = None
         return [_at(point, path, name, namespace=provider) for path, name, provider in found]
 
-    def _in(self, files: Iterable[ProgramFile], provider: str, name: str) -> Iterator[Marker]:
+    def _in(self, files: Iterable[ProgramFile], provider: str, name: str) -> "Iterator[Marker]":
+        from engine.trace.marker_syntax import MarkerName
+
         wanted = MarkerName(name, provider, name)
         for marker in self._markers.within(files):
             if wanted.fits(marker.probe.provider, marker.probe.name):
@@ -309,7 +336,7 @@ class ScriptPlaces:
             where = self._places.at(marker.file, marker.probe.address, Rules.UPROBE, point.text)
             yield AttachedPlace(point, where, marker)
 
-    def markers(self, point: AttachPoint) -> list[Marker]:
+    def markers(self, point: AttachPoint) -> "list[Marker]":
         """The sites of a marker."""
         files = self.files(point.target)
         return list(self._in(files, point.namespace or "*", point.function))

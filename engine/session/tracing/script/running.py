@@ -12,7 +12,7 @@ from typing import Any, Final, Literal
 
 from engine.arch.program import THREAD_MOST
 from engine.errors import CutOff, GuestFaultError
-from engine.guest.modules import Modules
+from engine.guest.modules import Location, Modules
 from engine.linux.clock import BLOCK_NS
 from engine.linux.ending import Exit
 from engine.linux.errno import LinuxError
@@ -29,6 +29,7 @@ from engine.trace.bpftrace.config import Config
 from engine.trace.bpftrace.value_names import SymbolName, ValueNames
 from engine.trace.rows import HEAD, whole
 
+_CORE: Final = "unicorn"
 _KEPT: Final = 1024
 """Processes whose names are known after their end."""
 _FILE_MOST: Final = 1 << 20
@@ -89,6 +90,7 @@ class ScriptRun:
         printed: called when what actions have printed is to come out.
         timed: told of the action of a timer before it runs.
         complain: takes a word about something that an action could not do.
+        as_linux: memory is read as BPF may, which does not wait for a page that is not there.
         symbols: finds what `uaddr()` names.
     """
 
@@ -103,6 +105,7 @@ class ScriptRun:
         self.printed: Callable[[], object] = lambda: None
         self.timed: Callable[[Callable[[], None]], object] = lambda action: None
         self.complain: Callable[[str], object] = lambda text: None
+        self.as_linux = False
         self._shows_lines = self._demangles = False
         self.symbols: ScriptSymbols | None = None
         self.readers: dict[str, Any] = {
@@ -126,6 +129,17 @@ class ScriptRun:
         )
 
     # -- setting up -----------------------------------------------------------------------
+
+    def read_as_linux(self) -> None:
+        """Read memory as BPF may: of a page that is not there yet comes "" or 0.
+
+        Before the guest begins. Kernels have their memory there, and of the memory of a processor
+        that is not Unicorn's nobody knows what was used.
+        """
+        session = self.session
+        if not session.is_kernel and session.arch.core == _CORE:
+            session.ram.watch_reached()
+            self.as_linux = True
 
     def attach(
         self,
@@ -173,12 +187,18 @@ class ScriptRun:
 
     def follow_calls(self, tracing: Tracing) -> None:
         """Take rows before each system call; the guest gets no further behind exit()."""
-        hooks = self.session.hooks
+        hooks, ram = self.session.hooks, self.session.ram
         before = hooks.syscall_enter
 
         def enter(number: int, name: str, arguments: tuple[int, ...]) -> None:
             tracing.drain()
-            before(number, name, arguments)
+            ram.watches_reached = (
+                False  # what events read of the call, the kernel has not read yet
+            )
+            try:
+                before(number, name, arguments)
+            finally:
+                ram.watches_reached = self.as_linux
             if self.over and self.ends_guest:
                 self.leave()
 
@@ -324,8 +344,10 @@ class ScriptRun:
 
     def memory(self, address: int, size: int) -> bytes | None:
         """Bytes of the guest's, None where they cannot be read."""
+        memory, address = self.session.seen.memory, address & (1 << 64) - 1
+        read = memory.bytes.used_bytes if self.as_linux else memory.read
         try:
-            return self.session.seen.memory.read(address & (1 << 64) - 1, size)
+            return read(address, size)
         except (GuestFaultError, ValueError, OverflowError):
             return None
 
@@ -333,8 +355,10 @@ class ScriptRun:
         """A string of at most so many bytes with its NUL, which is left out."""
         if size <= 1:
             return b""
+        memory, address = self.session.seen.memory, address & (1 << 64) - 1
+        read = memory.bytes.used_cstring if self.as_linux else memory.read_cstring
         try:
-            return self.session.seen.memory.read_cstring(address & (1 << 64) - 1, size - 1)
+            return read(address, size - 1)
         except (GuestFaultError, ValueError, OverflowError):
             return b""
 
@@ -385,6 +409,10 @@ class ScriptRun:
     def function(self, address: int) -> bytes:
         """The name of the function at an address."""
         found = self._functions.get(address)
+        if self.session.user_programs is not None:
+            location = self._located(address, self.session.machine.task)
+            symbol = location.symbol
+            return (f"{address:#x}" if symbol is None else symbol.name).encode(errors="replace")
         if found is None:
             location = self.session.seen.modules.locate(address)
             name = location.symbol.name if location.symbol is not None else f"{address:#x}"
@@ -503,12 +531,18 @@ class ScriptRun:
             found = self._names[key] = tuple(self._found_symbols(address, process))
         return found
 
-    def _found_symbols(self, address: int, process: int) -> list[SymbolName]:
-        machine = self.session.machine
-        running = machine.processes.get(process)
+    def _located(self, address: int, process: int) -> Location:
+        """Name an address in a process; 0 is the guest's kernel, or its first program."""
+        session = self.session
+        if session.user_programs is not None and process:
+            assert self._tracing is not None, "the guest has run"
+            return self._tracing.programs.locate_in_task(process, address)
+        running = session.machine.processes.get(process)
         modules = running.space.modules if running is not None and running.threads else None
-        modules = modules or self._modules.get(process, self.session.space.modules)
-        location = modules.locate(address)
+        return (modules or self._modules.get(process, session.space.modules)).locate(address)
+
+    def _found_symbols(self, address: int, process: int) -> list[SymbolName]:
+        location = self._located(address, process)
         module = location.module
         if location.symbol is None or module is None:
             return []

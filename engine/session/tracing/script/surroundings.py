@@ -76,6 +76,16 @@ _OF_KERNELS: Final = {
     " and ppid tell of them",
     "path()": "the guest is a program, and has no struct path",
 }
+_TASKS: Final = "the records of the guest's kernel have no types here: pid, tid and comm are known"
+_OF_PROGRAMS: Final = {
+    **dict.fromkeys(("curtask()", "ppid()", "pcomm()", "uid()", "gid()", "username()"), _TASKS),
+    "path()": _TASKS,
+    "cgroup()": _TASKS,
+    "cpid()": "the guest is a kernel, and all of its programs are its own",
+    "cat()": "the guest is a kernel, whose files are its own: kprobe:vfs_read sees them read",
+    "signal()": "the guest is a kernel, which alone sends its tasks signals",
+    "signal_thread()": "the guest is a kernel, which alone sends its tasks signals",
+}
 _COUNTERS: Final = (
     "an emulated processor has no counters of its hardware: profile and interval probes sample by"
     " the guest's time"
@@ -354,6 +364,8 @@ class GuestSurroundings:
             return _RECORDED.format(what)
         if what in _OF_KERNELS and not self._session.is_kernel:
             return f"{what} is refused: {_OF_KERNELS[what]}"
+        if what in _OF_PROGRAMS and self._session.is_kernel:
+            return f"{what} is refused: {_OF_PROGRAMS[what]}"
         if what == "rawtracepoint":
             return "it has no arguments with types here: tracepoint:GROUP:NAME has them"
         return _REFUSED.get(what)

@@ -103,3 +103,13 @@ def test_files_of_the_host(guest: Held, tmp_path: Path) -> None:
 def test_the_word_prints_them(guest: Held) -> None:
     guest.do(cmd.TypedLine("complete info sy"))
     assert guest.all(ev.Done)[-1].text == "info symbol"
+
+
+def test_scripts_of_bpftrace(guest: Held, tmp_path: Path) -> None:
+    assert _completed(guest, "bpftrace upr") == ["bpftrace uprobe:"]
+    assert _completed(guest, "bpftrace uprobe:mai") == ["bpftrace uprobe:main"]
+    line = "bpftrace begin { @one = 1; printf(@o"
+    assert _completed(guest, line) == [f"{line}ne"]
+    assert _completed(guest, "bpftrace begin { @one = mal") == []
+    (tmp_path / "sizes.bt").write_text("")
+    assert _completed(guest, f"bpftrace {tmp_path}/si") == [f"bpftrace {tmp_path}/sizes.bt"]

@@ -1,0 +1,36 @@
+"""Patterns of paths, as a shell expands them (glob(7)): a star stays inside one name."""
+
+import fnmatch
+import posixpath
+import re
+from collections.abc import Callable, Iterator, Sequence
+from typing import Final
+
+_SIGNS: Final = re.compile(r"[*?\[]")
+
+
+def matching_paths(pattern: str, entries: Callable[[str], Sequence[str]]) -> Iterator[str]:
+    """The paths that match, in the order of their names.
+
+    Args:
+        pattern: absolute.
+        entries: the names in a folder; none where it is none, or cannot be read.
+    """
+    yield from _below("/", [part for part in pattern.split("/") if part], entries)
+
+
+def _below(
+    folder: str, parts: Sequence[str], entries: Callable[[str], Sequence[str]]
+) -> Iterator[str]:
+    """The paths in a folder that match the parts that are left of a pattern."""
+    at = next((at for at, part in enumerate(parts) if _SIGNS.search(part)), None)
+    if at is None:
+        yield posixpath.join(folder, *parts)
+        return
+    folder = posixpath.join(folder, *parts[:at])
+    part, rest = parts[at], parts[at + 1 :]
+    wanted = re.compile(fnmatch.translate(part)).match
+    for name in sorted(entries(folder)):
+        # A star matches no dot at the beginning of a name.
+        if wanted(name) and (part.startswith(".") or not name.startswith(".")):
+            yield from _below(posixpath.join(folder, name), rest, entries)
