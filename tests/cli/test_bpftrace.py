@@ -146,11 +146,24 @@ def test_the_order_of_things_is_that_of_hits(program: Path) -> None:
 
 
 def test_what_the_guest_does_not_have_is_told(program: Path) -> None:
-    found = scripted(program, "BEGIN { print(ncpus); }", "--cpus", "3")
-    assert found.out.startswith("3\n")
+    script = "BEGIN { print((ncpus, cgroup_path(cgroup))); print(cgroup_path(cgroup, \"cpu\")); }"
+    found = scripted(program, script, "--cpus", "3")
+    assert found.out.startswith("(3, unified:/)\n\n")
     found = scripted(program, "uprobe:PROGRAM:work { print(curtask); }")
     assert found.code == 2
     assert "curtask() is refused: the guest is a program" in found.err
+
+
+def test_a_stack_by_build_ids(program: Path) -> None:
+    """The identification of the file, and the offset in it: what a symbol server is asked for."""
+    notes = subprocess.run([tool("readelf"), "-n", program], capture_output=True, check=True)
+    ident = re.search(rb"Build ID: (\w+)", notes.stdout)
+    assert ident is not None
+    names = subprocess.run([tool("nm"), program], capture_output=True, text=True, check=True)
+    place = next(line for line in names.stdout.splitlines() if line.endswith(" fib"))
+    script = "uprobe:PROGRAM:fib { print(ustack(build_id, 1)); exit(); }"
+    found = scripted(program, script)
+    assert f"\n{ident[1].decode()} {int(place.split()[0], 16):#x}\n" in found.out, found.err
 
 
 def test_a_child_is_seen_too(program: Path) -> None:
