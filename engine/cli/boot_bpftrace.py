@@ -8,7 +8,13 @@ import click
 
 from engine.cli import console
 from engine.cli.boot_options import boot_options, boot_request
-from engine.cli.bpftrace import ScriptCommand, read_script, script_options, words_of
+from engine.cli.bpftrace import (
+    ScriptCommand,
+    listed_patterns,
+    read_script,
+    script_options,
+    words_of,
+)
 from engine.cli.machine_run import console_input, run_machine, trace_stream
 from engine.cli.options import color_option, names_choice, names_options, timeout_option
 from engine.session.headless.boot_scripts import list_kernel_probes, opened_boot_script
@@ -74,9 +80,8 @@ def bpftrace_boot(
     words = words_of(ctx)
     boot, choice = boot_request(kernel_image, values), names_choice(values)
     if listing:
-        if script is not None or len(words) > 1:
-            raise click.UsageError("-l: one pattern in front of --")
-        for line in list_kernel_probes(kernel_image, choice, *(words or ("",)), verbose=verbose):
+        patterns = listed_patterns(script, words)
+        for line in list_kernel_probes(kernel_image, choice, patterns, verbose=verbose):
             console.put(line)
         return 0
     if verbose:

@@ -21,7 +21,13 @@ from engine.cli.options import (
 from engine.cli.probe_options import guest_probe_options, probe_options
 from engine.cli.run import show
 from engine.errors import CommandError
-from engine.session.headless.bpftrace import FORMATS, list_probes, opened_script, script_text
+from engine.session.headless.bpftrace import (
+    FORMATS,
+    list_probes,
+    opened_script,
+    script_patterns,
+    script_text,
+)
 from engine.session.protocol.config import Mode
 from engine.session.protocol.scripts import ScriptRequest
 
@@ -47,9 +53,9 @@ class ScriptCommand(GroupedCommand):
         if _BEHIND not in words and not {"-h", "--help"} & set(args[:at]):
             where = f"it stands behind --, as in -e SCRIPT -- {self.runs}"
             raise click.UsageError(f"no {self.runs}: {where}", ctx)
-        behind = words.index(_BEHIND) if _BEHIND in words else len(words)
-        ctx.meta[_WORDS] = tuple(words[:behind])
-        return super().parse_args(ctx, [*args[:at], *words[behind:]])
+        given, behind = _divided(words)
+        ctx.meta[_WORDS] = tuple(given)
+        return super().parse_args(ctx, [*args[:at], *behind])
 
     def collect_usage_pieces(self, ctx: click.Context) -> list[str]:
         """The pieces of the usage line."""
@@ -73,6 +79,21 @@ def words_of(ctx: click.Context) -> tuple[str, ...]:
     """The words in front of `--`."""
     words: tuple[str, ...] = ctx.meta[_WORDS]
     return words
+
+
+def _divided(words: list[str]) -> tuple[list[str], list[str]]:
+    """What belongs to the script, and what runs, from its `--` on.
+
+    Options of a script stand behind a `--` as in bpftrace; then a second one begins what runs.
+    """
+    if _BEHIND not in words:
+        return words, []
+    first = words.index(_BEHIND)
+    rest = words[first + 1 :]
+    if not rest or not rest[0].startswith("-") or _BEHIND not in rest:
+        return words[:first], words[first:]
+    second = rest.index(_BEHIND)
+    return [*words[:first], *rest[:second]], rest[second:]
 
 
 def _first_word(args: Sequence[str], parameters: Sequence[click.Parameter]) -> int:
@@ -197,9 +218,8 @@ def bpftrace(
     words = words_of(ctx)
     config = config_of(values)
     if listing:
-        if script is not None or len(words) > 1:
-            raise click.UsageError("-l: one pattern in front of --")
-        for line in list_probes(config, *(words or ("",)), verbose=verbose):
+        patterns = listed_patterns(script, words, config.guest)
+        for line in list_probes(config, patterns, verbose=verbose):
             console.put(line)
         return 0
     if verbose:
@@ -246,6 +266,24 @@ def read_script(script: str | None, words: tuple[str, ...]) -> tuple[str, bytes,
             return name, file.read(), tuple(parameters)
     except OSError as error:
         raise CommandError(f"{name}: {error.strerror}") from error
+
+
+def listed_patterns(
+    script: str | None, words: tuple[str, ...], program: str = ""
+) -> tuple[str, ...]:
+    """What -l lists: what patterns mean, with commas between them, or the probes of a script.
+
+    Raises:
+        UsageError: there is more than one word, and no script.
+        CommandError: the script cannot be read.
+        WrongScriptError: it is wrong.
+    """
+    if script is None and not (words and os.path.isfile(words[0])):
+        if len(words) > 1:
+            raise click.UsageError("-l: one pattern, or a script, in front of --")
+        return tuple(words[0].split(",")) if words else ("",)
+    name, data, parameters = read_script(script, words)
+    return script_patterns(script_text(name, data), parameters, program)
 
 
 def say(data: bytes) -> None:

@@ -146,7 +146,7 @@ def test_the_order_of_things_is_that_of_hits(program: Path) -> None:
 
 
 def test_what_the_guest_does_not_have_is_told(program: Path) -> None:
-    script = "BEGIN { print((ncpus, cgroup_path(cgroup))); print(cgroup_path(cgroup, \"cpu\")); }"
+    script = 'BEGIN { print((ncpus, cgroup_path(cgroup))); print(cgroup_path(cgroup, "cpu")); }'
     found = scripted(program, script, "--cpus", "3")
     assert found.out.startswith("(3, unified:/)\n\n")
     found = scripted(program, "uprobe:PROGRAM:work { print(curtask); }")
@@ -231,6 +231,8 @@ def test_words_of_the_command_line(program: Path, tmp_path: Path) -> None:
     assert {"type": "map", "data": {"@": {"big": 2}}} in lines
     dry = run("bpftrace", "--dry-run", *words[2:], "--", str(program), cwd=tmp_path)
     assert (dry.code, dry.out) == (0, "")
+    named = ("-q", "-e", 'BEGIN { print(getopt("n", 1)); exit(); }', "--", "--n=5", "--")
+    assert run("bpftrace", *named, str(program), cwd=tmp_path).out == "5\n\n\n"
     for wrong, text in (
         ((), "no GUEST"),
         (("-e", "BEGIN { }"), "no GUEST"),

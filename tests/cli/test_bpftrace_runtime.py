@@ -1,4 +1,4 @@
-"""Runtime tests of bpftrace by `kprobe-tui bpftrace`: what their scripts print is what they expect.
+"""Runtime tests of bpftrace by `kprobe-tui bpftrace`: what scripts print is what they expect.
 
 Only if KPROBE_TUI_BPFTRACE_SOURCE names a checkout of bpftrace 0.26; nothing is written there, and
 nothing of it is kept. Tests are left out only for what they need (see `bpftraceruns`).

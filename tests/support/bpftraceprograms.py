@@ -97,4 +97,4 @@ def _stripped(program: Path, folder: Path) -> Path:
 
 
 def _run(name: str, *words: str | Path) -> None:
-    subprocess.run([tool(name), *map(os.fspath, words)], check=True)
+    subprocess.run([tool(name), *[os.fspath(word) for word in words]], check=True)

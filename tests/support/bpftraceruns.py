@@ -52,8 +52,8 @@ _KERNEL_WORDS: Final = re.compile(
     r"|struct (file|fd|sock|sk_buff|qspinlock|path|inode)|kptr)\b"
 )
 _OTHERS: Final = (
-    ("usdt", _probes("U", "usdt")),
-    ("uprobe", _probes("u", "ur", "uprobe", "uretprobe")),
+    ("usdt", re.compile(_probes("U", "usdt").pattern + r"|grep -e '\^usdt")),
+    ("uprobe", re.compile(_probes("u", "ur", "uprobe", "uretprobe").pattern + r"|-e '\^uprobe")),
     ("watchpoint", _probes("w", "aw", "watchpoint", "asyncwatchpoint")),
     ("tracepoint", _probes("t", "tracepoint")),
     ("timer", _probes("i", "interval", "p", "profile")),
@@ -85,6 +85,7 @@ _NEEDS: Final = (
                 r"|\}\} (?:-h|--version|-idonotexist|-p (?:a1|111a|not|50))|--aa=20$",
                 "options of bpftrace's command line that ours does not have",
             ),
+            (r"watchpoint:0x\w+:\d+:\w*[rx]", "watchpoints of more than stores"),
             (r"strace", "another tracer on the host"),
             (r"DUMMY_TS_MAP", "a clock that is a map, which bpftrace has for these tests"),
             (r"/proc/kallsyms", "addresses of the kernel of this machine"),
@@ -104,11 +105,13 @@ class Plan:
         kind: its class.
         unmet: what is not offered and the test needs; "" if all is.
         boots: the guest is a booted kernel.
+        ends: it ends by itself, by exit() or as there is no run; others are ended from outside.
     """
 
     kind: str
     unmet: str
     boots: bool
+    ends: bool
 
 
 def plan(test: RuntimeTest, folder: Path) -> Plan:
@@ -119,7 +122,8 @@ def plan(test: RuntimeTest, folder: Path) -> Plan:
     boots = bool(_KERNEL_PROBES.search(text) or _KERNEL_WORDS.search(text))
     boots |= "btf" in test.first("REQUIRES_FEATURE").split() and not _is_of_programs(text)
     kind = next((name for name, found in _OTHERS if found.search(text)), CLASSES[0])
-    return Plan(KERNEL if boots else kind, _unmet(test, text, boots=boots), boots)
+    ends = "exit(" in text or "}} -l" in text
+    return Plan(KERNEL if boots else kind, _unmet(test, text, boots=boots), boots, ends)
 
 
 def _is_of_programs(text: str) -> bool:
@@ -134,6 +138,8 @@ def _unmet(test: RuntimeTest, text: str, *, boots: bool) -> str:
     found = next((one for one in required if _UNMET.search(one)), "")
     if found:
         return f"REQUIRES {found}"
+    if "{{BPFTRACE}}" not in test.command:
+        return "no bpftrace: a test of bpftrace's own engine for tests"
     if test.has("NEW_PIDNS"):
         return "other namespaces"
     around = [one for name, one in test.lines if name in ("ENV", "BEFORE", "AFTER", "SETUP")]
@@ -178,7 +184,7 @@ class Runs:
             options = ["--boot", "--init", str(root), "--append", "quiet"]
             guest = [str(self._kernel)]
         else:
-            guest = _guest(test)
+            guest = _guest(test, planned)
         environment = {
             **{name: os.environ[name] for name in ("PATH", "HOME") if name in os.environ},
             **SAME_CODE,
@@ -189,7 +195,9 @@ class Runs:
         command = test.command.replace("{{BPFTRACE}}", f"{sys.executable} -P {_SHIM}")
         command = command.replace("{{BEFORE_PID}}", "1000").replace("$(pidof usdt_lib)", "1000")
         sends = test.first("AFTER") if _SIGNALS.search(test.first("AFTER")) else ""
-        return self._ended(command, environment, sends, exact=test.is_exact)
+        ended = self._ended(command, environment, sends, exact=test.is_exact)
+        is_over = ended.timed_out or (not planned.ends and ended.code != _WRONG)
+        return Ended(ended.output, ended.code, is_over)
 
     def _ended(
         self, command: str, environment: dict[str, str], sends: str, *, exact: bool
@@ -214,9 +222,7 @@ class Runs:
         text = output.decode("utf-8", "backslashreplace")
         if exact:
             text = text.replace(ATTACHED, "", 1)
-        code = process.returncode
-        timed_out = late.is_set() or ("exit(" not in command and code != _WRONG)
-        return Ended(text, code, timed_out)
+        return Ended(text, process.returncode, late.is_set())
 
     def _root(self, test: RuntimeTest, root: Path) -> Path:
         """A root for a booted system whose init runs the programs of the test."""
@@ -227,8 +233,7 @@ class Runs:
             (root / "bin" / name).symlink_to("busybox")
         (root / "bin/bash").symlink_to("busybox")
         commands = [*test.every("BEFORE"), test.first("AFTER")]
-        for inside in re.findall(r"-c \"?(\./testprogs/[^\"']*)", test.command):
-            commands.append(inside)
+        commands += re.findall(r"-c \"?(\./testprogs/[^\"']*)", test.command)
         programs = re.findall(r"testprogs/([\w-]+)", " ".join(commands))
         for name in programs:
             shutil.copy(self._folder / "testprogs" / name, root / "tests/testprogs" / name)
@@ -254,7 +259,7 @@ class Runs:
         return root
 
 
-def _guest(test: RuntimeTest) -> list[str]:
+def _guest(test: RuntimeTest, planned: Plan) -> list[str]:
     """The guest of a test: its programs; where there is none, one that only sleeps."""
     befores, after = test.every("BEFORE"), test.first("AFTER")
     if _SIGNALS.search(after):
@@ -264,19 +269,19 @@ def _guest(test: RuntimeTest) -> list[str]:
     has_timers = re.search(r"\b(?:i|interval|p|profile):", test.command) is not None
     plain = not re.search(r"[;&|$=<>(]", after)
     if befores and not after and len(befores) == 1:
-        return _limited(test, shlex.split(befores[0]))
+        return _limited(planned, shlex.split(befores[0]))
     if "execve" in test.command and not befores:  # the shell that runs the command is one, too
         return ["/bin/sh", "-c", '/bin/sh -c "$1"; sleep 1', "sh", after]
     if not befores and plain and not has_timers:
-        return _limited(test, shlex.split(after))
+        return _limited(planned, shlex.split(after))
     started = [f"{command} &" for command in befores]
     waits = "sleep 1;" if befores else ""
     return ["/bin/sh", "-c", f"{' '.join(started)} {waits} {after or ':'}\nsleep 2"]
 
 
-def _limited(test: RuntimeTest, words: list[str]) -> list[str]:
+def _limited(planned: Plan, words: list[str]) -> list[str]:
     """The guest of a script that does not end it: it ends after two seconds of its own time."""
-    return words if "exit(" in test.command else ["/usr/bin/timeout", "2", *words]
+    return words if planned.ends else ["/usr/bin/timeout", "2", *words]
 
 
 def _end(pid: int, late: threading.Event) -> None:

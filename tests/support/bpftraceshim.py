@@ -16,10 +16,11 @@ import sys
 ATTACHED = "__BPFTRACE_NOTIFY_PROBES_ATTACHED\n"
 """What bpftrace prints for its runtime tests, some of which count on the line."""
 _LONG = {
-    **{"--pid": "-p", "--cmd": "-c", "--list": "-l", "--verbose": "-v", "--quiet": "-q"},
-    **{"--format": "-f", "--output": "-o"},
+    "--pid": "-p", "--cmd": "-c", "--list": "-l", "--verbose": "-v", "--quiet": "-q",
+    "--format": "-f", "--output": "-o",
 }
 _WITH_VALUE = ("-p", "-c", "-f", "-o", "-e")
+_WITHOUT_EFFECT = ("--usdt-file-activation",)  # semaphores are raised wherever a probe is
 _FLAGS = ("-l", "-v", "-q", "--dry-run")
 _OF_THE_SCRIPT = 3
 """The descriptor that the script prints to: stdout, where the guest's goes nowhere."""
@@ -32,13 +33,14 @@ class _Asked:
         self.options: list[str] = []
         self.script: list[str] = []
         self.rest: list[str] = []
+        self.behind: list[str] = []
         self.guest: list[str] | None = None
         self.lists = False
         self.has_file = False
         while words:
             word = words.pop(0)
             if word == "--":
-                self.rest += words
+                self.behind = words
                 break
             if word.startswith("-") and len(word) > 1:
                 self._option(word, words)
@@ -57,6 +59,8 @@ class _Asked:
         if word in _FLAGS:
             self.options.append(word)
             self.lists |= word == "-l"
+        elif word in _WITHOUT_EFFECT:
+            return
         elif word not in _WITH_VALUE:
             raise SystemExit(f"bpftrace: {word}: an option that the tests are not run with")
         elif word != "-p":
@@ -83,8 +87,11 @@ def _main() -> None:
         os.dup2(1, _OF_THE_SCRIPT)
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         options += ["-o", f"/dev/fd/{_OF_THE_SCRIPT}"]
+    if asked.guest and "exit(" not in " ".join(asked.script):
+        asked.guest = ["/usr/bin/timeout", "2", *asked.guest]
     guest = asked.guest or json.loads(os.environ["RUNTIME_TEST_GUEST"])
-    words = ["bpftrace", *options, *asked.script, *asked.rest, "--", *guest]
+    behind = ["--", *asked.behind] if asked.behind else []
+    words = ["bpftrace", *options, *asked.script, *asked.rest, *behind, "--", *guest]
     os.execv(sys.executable, [sys.executable, "-m", "tui", *words])
 
 

@@ -21,6 +21,7 @@ _NAMES_MOST: Final = 1 << 16
 """Tasks whose names are known at a time."""
 _TELLING: Final = (b"trace_event_", b"__traceiter_", b"perf_trace_", b"__trace_event_")
 """Functions between a tracepoint and the record of its event."""
+_FIRST_TASK: Final = "init_task"
 _PARENT, _LEADER = "real_parent", "group_leader"
 _MASK: Final = (1 << 64) - 1
 
@@ -170,8 +171,8 @@ class KernelRun:
         return self._facts.group()
 
     def task(self) -> int:
-        """The address of its `struct task_struct`."""
-        return self._task.address
+        """The address of its `struct task_struct`; at power-on the kernel's first task runs."""
+        return self._task.address or self._opened.names.find(_FIRST_TASK) or 0
 
     def cgroup(self, thread: int) -> int:
         """The id of its control group."""
@@ -193,9 +194,7 @@ class KernelRun:
                 found = found[1:]
         return found[:limit]
 
-    def build_ids(
-        self, frames: tuple[int, ...], process: int
-    ) -> tuple[tuple[bytes, int], ...]:
+    def build_ids(self, frames: tuple[int, ...], process: int) -> tuple[tuple[bytes, int], ...]:
         """The addresses alone: files of the system are not read."""
         return tuple([(b"", frame) for frame in frames])
 

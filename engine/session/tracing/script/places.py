@@ -20,6 +20,7 @@ from engine.session.guest.session import Session
 from engine.session.program.libraries import Program, ProgramFile
 from engine.session.program.markers import Marker, Markers
 from engine.session.program.places import Place, PlaceError, Places, near_names
+from engine.session.tracing.script.path_globs import matching_paths
 from engine.trace import sched, syscalls
 from engine.trace.bpftrace.attach_points import has_glob
 from engine.trace.bpftrace.tree import AttachPoint
@@ -85,6 +86,8 @@ class ScriptPlaces:
         self._program = program
         self._markers = Markers(session.arch, program)
         self._named = lru_cache(maxsize=256)(self._files)
+        self._typed: dict[tuple[str, str], str] = {}
+        """Paths of files that patterns have found, as one would type them; by pattern and file."""
         self._found: dict[tuple[str, str], list[int]] = {}
         """Link addresses of functions that globs have found, by file and name."""
 
@@ -102,11 +105,12 @@ class ScriptPlaces:
         program = self._program
         if has_glob(target):
             wanted = re.compile(fnmatch.translate(target)).match
-            return tuple(
+            own = [
                 file
                 for file in program.files
                 if target == "*" or any(wanted(path) for path in (file.path, *sorted(file.paths)))
-            )
+            ]
+            return tuple({file.path: file for file in (*self._on_disk(target), *own)}.values())
         try:
             if "/" in target:
                 found = program.at_path(target)
@@ -116,6 +120,25 @@ class ScriptPlaces:
         except ImageError as error:
             raise PointError(f"{target}: {error}") from error
         return () if found is None else (found,)
+
+    def _on_disk(self, pattern: str) -> Iterator[ProgramFile]:
+        """The programs and libraries in the guest's file system whose paths match."""
+        if "/" not in pattern:
+            return
+        for path in matching_paths(self._session.fs, self._session.opened.directory, pattern):
+            try:
+                found = self._program.at_path(path)
+            except ImageError:
+                continue  # other files may match as well
+            if found is not None:
+                self._typed[pattern, found.path] = path
+                yield found
+
+    def _shown(self, point: AttachPoint, file: ProgramFile) -> str:
+        """The path of a file as the name of a place has it: as it was typed, if it was."""
+        if "/" in point.target and not has_glob(point.target):
+            return point.target
+        return self._typed.get((point.target, file.path), file.path)
 
     def _in_folders(self, name: str) -> ProgramFile | None:
         for folder in _FOLDERS:
@@ -159,10 +182,10 @@ class ScriptPlaces:
             raise _no_file(point)
         function = point.function
         if not function:
-            return [_at(point, _shown(point, file), "") for file in files]
+            return [_at(point, self._shown(point, file), "") for file in files]
         found: list[AttachPoint] = []
         for file in files:
-            where = _shown(point, file)
+            where = self._shown(point, file)
             if point.language:
                 pairs = self._cpp_functions(file, function)
                 found += [_at(point, where, name, plain) for name, plain in pairs]
@@ -223,7 +246,7 @@ class ScriptPlaces:
             raise _no_file(point)
         found: dict[tuple[str, str, str], None] = {}
         for marker in self._in(files, point.namespace or "*", point.function):
-            where = _shown(point, marker.file)
+            where = self._shown(point, marker.file)
             found[where, marker.probe.name, marker.probe.provider] = None
         return [_at(point, path, name, namespace=provider) for path, name, provider in found]
 
@@ -328,11 +351,6 @@ class ScriptPlaces:
         if point.provider not in USERS or has_glob(point.target) or has_glob(point.function):
             return []
         return near_names(point.function, self.files(point.target))
-
-
-def _shown(point: AttachPoint, file: ProgramFile) -> str:
-    """The path of a file as the name of a place has it: as it was typed, if it was."""
-    return point.target if "/" in point.target and not has_glob(point.target) else file.path
 
 
 def _no_file(point: AttachPoint) -> PointError:

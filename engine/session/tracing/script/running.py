@@ -36,7 +36,7 @@ _FILE_MOST: Final = 1 << 20
 """Bytes of a file that `cat()` shows."""
 _CGROUP: Final = 1
 """The id of the one control group that a guest is in."""
-_HIERARCHY: Final = "unified"
+_HIERARCHY: Final = b"unified"
 """The name that bpftrace gives the hierarchy of version 2."""
 _ROOT: Final = b"root"
 _TOOL: Final = b"bpftrace"
@@ -46,10 +46,10 @@ OUTSIDE: Final = 1 << 22
 Space = Literal["user", "kernel"]
 
 
-def _cgroup_path(group: int, pattern: str) -> str:
+def _cgroup_path(group: int, pattern: bytes) -> str:
     """The path of a control group in the hierarchies that a pattern means: a guest has one."""
-    shown = group == _CGROUP and fnmatchcase(_HIERARCHY, pattern or "*")
-    return f"{_HIERARCHY}:/" if shown else ""
+    shown = group == _CGROUP and fnmatchcase(_HIERARCHY, pattern or b"*")
+    return f"{_HIERARCHY.decode()}:/" if shown else ""
 
 
 class ScriptExit(Exception):  # noqa: N818 - it is no error
@@ -391,17 +391,17 @@ class ScriptRun:
             frames, kernel = self._stack, self._kernel_frames
         return (frames[:kernel] if space == "kernel" else frames[kernel:])[:limit]
 
-    def build_ids(
-        self, frames: tuple[int, ...], process: int
-    ) -> tuple[tuple[bytes, int], ...]:
-        """Of each frame its file's build-id and the offset in that; b"" and the address if none."""
+    def build_ids(self, frames: tuple[int, ...], process: int) -> tuple[tuple[bytes, int], ...]:
+        """The build-id and the offset in its file of each frame; b"" and the address of others."""
         modules = self._modules_of(process)
         found: list[tuple[bytes, int]] = []
         for frame in frames:
             module = modules.locate(frame).module
             offset = None if module is None else module.image.file_offset(frame - module.bias)
             ident = None if module is None else module.image.build_id
-            found.append((b"", frame) if not ident or offset is None else (bytes.fromhex(ident), offset))
+            found.append(
+                (b"", frame) if not ident or offset is None else (bytes.fromhex(ident), offset)
+            )
         return tuple(found)
 
     def function(self, address: int) -> bytes:
