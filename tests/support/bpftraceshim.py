@@ -80,6 +80,8 @@ class _Asked:
 
 def _main() -> None:
     asked = _Asked(sys.argv[1:])
+    if not asked.lists and "-v" in asked.options:
+        asked.options.remove("-v")  # it only has bpftrace tell more of its own work
     options = [*json.loads(os.environ["RUNTIME_TEST_OPTIONS"]), *asked.options]
     if not asked.lists:
         os.write(1, ATTACHED.encode())
