@@ -134,7 +134,7 @@ _OPTIONS: Final = (
         "--list",
         "listing",
         is_flag=True,
-        help="List the probes that the word in front of -- means, with globs, and do not run.",
+        help="List the probes that patterns, or a script, in front of -- mean, and do not run.",
         group=Group.EVENTS,
     ),
     option(

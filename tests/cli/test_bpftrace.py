@@ -239,6 +239,8 @@ def test_words_of_the_command_line(program: Path, tmp_path: Path) -> None:
         (("--", str(program)), "no script"),
         (("/no/such.bt", "--", str(program)), "/no/such.bt: No such file"),
         (("-e", "BEGIN {", "--", str(program)), "stdin:1:8"),
+        (("-l", "struct nobody", "--", str(program)), "struct nobody is not known"),
+        (("-l", "a", "b", "--", str(program)), "-l: one pattern, or a script"),
     ):
         found = run("bpftrace", *wrong, cwd=tmp_path)
         assert found.code == 2, found.err
@@ -275,6 +277,21 @@ def test_what_there_is(program: Path) -> None:
         "tracepoint:syscalls:sys_enter_nanosleep",
         "tracepoint:syscalls:sys_exit_nanosleep",
     ]
+    assert listed("-l", "uprobe:./prog*:work,ur:./p*m:[v-x]*") == [
+        "uprobe:./program:work",
+        "uretprobe:./program:work",
+    ]
+    assert listed("-lv", "struct inner") == ["struct inner {", "    int a;", "    char *name;", "}"]
+    script = f"BEGIN {{ }} i:ms:$1 {{ }} u:{program}:w* {{ }} t:sched:sched_process_ex* {{ }}"
+    probes = [
+        "interval:ms:",
+        "uprobe:PROGRAM:work",
+        "tracepoint:sched:sched_process_exec",
+        "tracepoint:sched:sched_process_exit",
+    ]
+    assert listed("-l", "-e", script, "10") == probes
+    (program.parent / "probes.bt").write_text(script)
+    assert listed("-l", "probes.bt", "10") == probes
     every = listed("-l")
     assert {"interval:ms:", "self:signal:SIGUSR1", "tracepoint:raw_syscalls:sys_exit"} <= {*every}
     assert len(every) > 600

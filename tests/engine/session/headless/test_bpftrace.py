@@ -78,4 +78,4 @@ def test_a_text_that_is_none(program: str) -> None:
     with pytest.raises(KprobeTuiError, match="at most 4 MiB"):
         script_text("x.bt", bytes(5 << 20))
     with pytest.raises(KprobeTuiError, match="Invalid provider: 'foo'"):
-        list(list_probes(GuestConfig(program), "foo:x", verbose=False))
+        list(list_probes(GuestConfig(program), ("foo:x",), verbose=False))
