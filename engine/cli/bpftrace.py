@@ -82,7 +82,7 @@ def words_of(ctx: click.Context) -> tuple[str, ...]:
 
 
 def _divided(words: list[str]) -> tuple[list[str], list[str]]:
-    """What belongs to the script, and what runs, from its `--` on.
+    """Divide words into those of the script and those of what runs, with its `--`.
 
     Options of a script stand behind a `--` as in bpftrace; then a second one begins what runs.
     """
@@ -271,7 +271,7 @@ def read_script(script: str | None, words: tuple[str, ...]) -> tuple[str, bytes,
 def listed_patterns(
     script: str | None, words: tuple[str, ...], program: str = ""
 ) -> tuple[str, ...]:
-    """What -l lists: what patterns mean, with commas between them, or the probes of a script.
+    """Return the patterns that -l lists: those of a word with commas, or the probes of a script.
 
     Raises:
         UsageError: there is more than one word, and no script.

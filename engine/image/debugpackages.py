@@ -17,15 +17,15 @@ _SECTIONS: Final = {
     _GNU: ("", "info", "types", "abbrev", "line", "loc", "str_offsets", "macinfo", "macro"),
     5: ("", "info", "", "abbrev", "line", "loclists", "str_offsets", "macro", "rnglists"),
 }
-"""What a column of an index is about by its number, for each version of indexes."""
+"""Sections that the columns of an index are about by their numbers, for each version."""
 _MOST: Final = 1 << 20
 
 Part = tuple[int, int]
-"""Where a unit's part of a section begins, and its size."""
+"""Offset and size of a unit's part of a section."""
 
 
 def package_places(folders: "tuple[str, ...]", name: str) -> list[str]:
-    """Where the package of a program may be.
+    """Return the paths at which the package of a program may be.
 
     Args:
         folders: those of the program's files.
@@ -37,7 +37,7 @@ def package_places(folders: "tuple[str, ...]", name: str) -> list[str]:
 def unit_reader(
     sections: Mapping[str, bytes], wanted: int, order: str
 ) -> Callable[[str], bytes] | None:
-    """A reader of the sections of one unit, as if they were of a .dwo file; None: it is not there.
+    """Make a reader of the sections of one unit, as of a .dwo file; None if it is not there.
 
     Args:
         sections: of the package, by name.
@@ -63,7 +63,7 @@ def unit_reader(
 
 
 def _parts(index: bytes, wanted: int, order: str) -> dict[str, Part] | None:
-    """The parts of a unit by the names of their sections; None if it is not in the index."""
+    """Find the parts of a unit by the names of their sections; None if it is not in the index."""
     if not index:
         return None
     (version,) = struct.unpack_from(f"{order}H", index)

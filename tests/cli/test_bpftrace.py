@@ -281,7 +281,12 @@ def test_what_there_is(program: Path) -> None:
         "uprobe:./program:work",
         "uretprobe:./program:work",
     ]
-    assert listed("-lv", "struct inner") == ["struct inner {", "    int a;", "    char *name;", "}"]
+    assert listed("-lv", "struct inner") == [
+        "struct inner {",
+        "    int a;",
+        "    char *name;",
+        "}",
+    ]
     script = f"BEGIN {{ }} i:ms:$1 {{ }} u:{program}:w* {{ }} t:sched:sched_process_ex* {{ }}"
     probes = [
         "interval:ms:",

@@ -79,7 +79,10 @@ _NEEDS: Final = (
             (r"\bdw_ustack|--dwarf-pid", "dw_ustack(): BPF's unwinder, unstable there"),
             (r"(?<!\w)-k (?:-e|-q)", "-k: errors of BPF helpers"),
             (r"unshare|mountns|nsenter|ip netns|/proc/\{\{BEFORE_PID", "other namespaces"),
-            (r"vfs_read \{[^}]*path\(|LOG_SIZE=2$|\{ @\[probe\] = count\(\); \}'$", "limits of BPF's verifier"),
+            (
+                r"vfs_read \{[^}]*path\(|LOG_SIZE=2$|\{ @\[probe\] = count\(\); \}'$",
+                "limits of BPF's verifier",
+            ),
             (
                 r"--(?:probe-filter|traceable-functions|include|debuginfo|no-warnings|info)\b"
                 r"|\}\} (?:-h|--version|-idonotexist|-p (?:a1|111a|not|50))|--aa=20$",

@@ -16,8 +16,13 @@ import sys
 ATTACHED = "__BPFTRACE_NOTIFY_PROBES_ATTACHED\n"
 """What bpftrace prints for its runtime tests, some of which count on the line."""
 _LONG = {
-    "--pid": "-p", "--cmd": "-c", "--list": "-l", "--verbose": "-v", "--quiet": "-q",
-    "--format": "-f", "--output": "-o",
+    "--pid": "-p",
+    "--cmd": "-c",
+    "--list": "-l",
+    "--verbose": "-v",
+    "--quiet": "-q",
+    "--format": "-f",
+    "--output": "-o",
 }
 _WITH_VALUE = ("-p", "-c", "-f", "-o", "-e")
 _WITHOUT_EFFECT = ("--usdt-file-activation",)  # semaphores are raised wherever a probe is

@@ -47,10 +47,10 @@ from engine.trace.bpftrace.tree import AttachPoint, Script, ScriptNode
 
 _TRACED: Final = frozenset({"kprobe", "kretprobe"})
 _NOT_TRACEABLE: Final = (
-    'is not traceable (either non-existing, inlined, or marked as "notrace"); attaching to it will '
-    "likely fail"
+    'is not traceable (either non-existing, inlined, or marked as "notrace"); attaching to it '
+    "will likely fail"
 )
-"""What bpftrace says of a function that it does not find among those of the kernel."""
+"""Words of bpftrace for a function that is not among those that the kernel traces."""
 _COMMIT: Final = "trace_event_buffer_commit"
 _ENTERED: Final = "do_syscall_64"
 _LEFT: Final = "syscall_exit_to_user_mode"
