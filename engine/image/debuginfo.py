@@ -16,7 +16,6 @@ from engine.errors import ImageError
 from engine.image import dies, forms
 from engine.image.damage import Damage
 from engine.image.debugfiles import by_build_id, find_debug_file, is_moved, standard_dirs
-from engine.image.debugpackages import package_places, unit_reader
 from engine.image.dies import Abbrev, Die, Unit
 from engine.image.elf import ElfImage
 from engine.image.forms import Widths
@@ -306,6 +305,8 @@ class DebugInfo:
             if split is not None:
                 split.skeleton = unit
                 return split
+        from engine.image.debugpackages import package_places  # few programs have one
+
         packages = package_places(self._folders, self.name)
         for path in packages:
             split = _split_unit(self._packed_unit(path, wanted), wanted)
@@ -320,6 +321,8 @@ class DebugInfo:
 
     def _packed_unit(self, path: str, wanted: int | None) -> "DebugInfo | None":
         """The unit of that identification in a package, as if it had a file of its own."""
+        from engine.image.debugpackages import unit_reader
+
         if path not in self._packages:
             self._packages[path] = _sections_of(path, self.damage)
         sections = self._packages[path]

@@ -48,7 +48,7 @@ _KERNEL_PROBES: Final = re.compile(
     + r"|-l[v ]*'?(?:kprobe|\"\*do_nano|'?struct )|--list|grep (?:fentry|rawtracepoint)"
 )
 _KERNEL_WORDS: Final = re.compile(
-    r"\b(curtask|kstack|kaddr|ksym|jiffies|task_struct|args\.rqtp|ppid|pcomm|leader_comm"
+    r"\b(curtask|kstack|kaddr|ksym|jiffies|task_struct|args\.rqtp"
     r"|struct (file|fd|sock|sk_buff|qspinlock|path|inode)|kptr)\b"
 )
 _OTHERS: Final = (
@@ -76,7 +76,6 @@ _NEEDS: Final = (
             (r"\b(?:override|write_user)\(", "override(), write_user(): a script only watches"),
             (r"\bpercpu_kaddr\(|\bsocket_cookie\(", "percpu_kaddr(), socket_cookie()"),
             (r"(?<![\w.@$])ctx\b|\bdebugf\(|\bkfunc_\w+\(", "ctx, debugf(), kfunc_exist()"),
-            (r"\bdw_ustack|--dwarf-pid", "dw_ustack(): BPF's unwinder, unstable there"),
             (r"(?<!\w)-k (?:-e|-q)", "-k: errors of BPF helpers"),
             (r"unshare|mountns|nsenter|ip netns|/proc/\{\{BEFORE_PID", "other namespaces"),
             (
@@ -84,7 +83,7 @@ _NEEDS: Final = (
                 "limits of BPF's verifier",
             ),
             (
-                r"--(?:probe-filter|traceable-functions|include|debuginfo|no-warnings|info)\b"
+                r"--(?:dwarf-pid|probe-filter|traceable-functions|include|debuginfo|no-warnings|info)\b"
                 r"|\}\} (?:-h|--version|-idonotexist|-p (?:a1|111a|not|50))|--aa=20$",
                 "options of bpftrace's command line that ours does not have",
             ),
