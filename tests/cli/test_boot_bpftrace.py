@@ -177,3 +177,21 @@ def test_what_there_is_in_a_kernel(tmp_path: Path) -> None:
         "    struct dentry *dentry;",
         "}",
     ]
+
+
+@pytest.mark.slow
+@needs_host_code
+def test_a_path_without_room_has_its_end(tmp_path: Path) -> None:
+    """As d_path of Linux leaves it: names are put in front of each other from the last one on."""
+    script = (
+        'fentry:security_file_open { if (path(args.file.f_path) == "/init") {'
+        " print((path(args.file.f_path, 5), path(args.file.f_path, 4))); exit(); } }"
+    )
+    done = run(
+        *("bpftrace", "--boot", "--initrd", str(initrd(tmp_path, INIT)), "--append", "quiet"),
+        *("-q", "-o", str(tmp_path / "out"), "-e", script, "--", str(image_path(AMD64_61))),
+        cwd=tmp_path,
+        deadline=600,
+    )
+    assert done.code == 0, done
+    assert (tmp_path / "out").read_text().strip() == "(init, nit)"

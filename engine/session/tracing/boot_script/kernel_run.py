@@ -21,6 +21,8 @@ _NAMES_MOST: Final = 1 << 16
 """Tasks whose names are known at a time."""
 _TELLING: Final = (b"trace_event_", b"__traceiter_", b"perf_trace_", b"__trace_event_")
 """Functions between a tracepoint and the record of its event."""
+_PATH_MOST: Final = 1 << 12
+"""PATH_MAX of Linux."""
 _FIRST_TASK: Final = "init_task"
 _PARENT, _LEADER = "real_parent", "group_leader"
 _MASK: Final = (1 << 64) - 1
@@ -179,8 +181,10 @@ class KernelRun:
         return self._facts.cgroup()
 
     def path(self, where: int | bytes, size: int) -> bytes:
-        """The path that a `struct path` stands for."""
-        return self._facts.path(where if isinstance(where, bytes) else where & _MASK, size)
+        """The path that a `struct path` stands for; the end of one that is too long (d_path)."""
+        where = where if isinstance(where, bytes) else where & _MASK
+        found = self._facts.path(where, _PATH_MOST)
+        return found[-(size - 1) :] if size > 1 else b""
 
     def stack(self, space: Literal["user", "kernel"], limit: int) -> tuple[int, ...]:
         """The addresses of the call stack, innermost first."""

@@ -55,6 +55,7 @@ VALUES = (
     ('print(ntop(0x0100007f)); print(pton("::1")[15])', ["127.0.0.1", "1"]),
     ("print(sizeof(uint32)); print(strerror(2))", ["4", "No such file or directory"]),
     ("print(((int8[4])0x01020304)[1])", ["3"]),
+    ("print(ustack(build_id, 2))", ["", "ab 0x1000", "2000", ""]),
 )
 
 
