@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Final
 
 import pytest
+from bpftracecauses import CAUSES
 from bpftraceprograms import built
 from bpftraceruns import CLASSES, Plan, Runs, plan
 from bpftracetests import RuntimeTest, read_tests
@@ -71,7 +72,8 @@ def _show(
         print(f"  {count:4} {reason}")
     for (test, made), fault in zip(asked, faults, strict=True):
         if fault:
-            print(f"=== {test.name} ({made.kind})\n{test.command}\n{fault}")
+            cause = CAUSES.get(test.name, "not known")
+            print(f"=== {test.name} ({made.kind}): {cause}\n{test.command}\n{fault}")
     for kind, share in _shares(asked, faults).items():
         count = sum(made.kind == kind for _, made in asked)
         print(f"{kind}: {share:.1f} % of {count}")

@@ -41,7 +41,7 @@ class _Asked:
         self.behind: list[str] = []
         self.guest: list[str] | None = None
         self.lists = False
-        self.has_file = False
+        self.has_file = self.of_process = False
         while words:
             word = words.pop(0)
             if word == "--":
@@ -71,7 +71,8 @@ class _Asked:
         elif word != "-p":
             self._valued(word, words.pop(0))
         else:
-            words.pop(0)  # the process is the guest
+            words.pop(0)  # the process is the guest's first
+            self.of_process = True
 
     def _valued(self, word: str, value: str) -> None:
         if word == "-c":
@@ -88,6 +89,8 @@ def _main() -> None:
     if not asked.lists and "-v" in asked.options:
         asked.options.remove("-v")  # it only has bpftrace tell more of its own work
     options = [*json.loads(os.environ["RUNTIME_TEST_OPTIONS"]), *asked.options]
+    if asked.of_process and not asked.lists:
+        options += ["--follow", "no"]
     if not asked.lists:
         os.write(1, ATTACHED.encode())
     if asked.guest is None and not asked.lists and not asked.has_file:
