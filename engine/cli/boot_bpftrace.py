@@ -46,6 +46,10 @@ class _BootCommand(ScriptCommand):
             "A script, with the kernel's modules",
             "--init root --modules modules biolatency.bt -- vmlinuz",
         ),
+        (
+            "A function of a program inside",
+            "--init root -e 'uprobe:/bin/prog:main { @[comm] = count(); }' -- vmlinuz",
+        ),
         ("What a function is given", "-lv 'fentry:vfs_*' -- vmlinuz"),
     ),
 )
@@ -69,7 +73,7 @@ def bpftrace_boot(
     quiet: bool,
     **values: Any,
 ) -> int:
-    """Boot KERNEL as a machine with a script of bpftrace attached to the kernel.
+    """Boot KERNEL as a machine with a script of bpftrace attached to it and its programs.
 
     The console of the machine is stdin and stdout, where the script's output goes, too, or to the
     file of -o. Probes take none of the machine's time; tracepoints but those of system calls are
@@ -81,7 +85,7 @@ def bpftrace_boot(
     boot, choice = boot_request(kernel_image, values), names_choice(values)
     if listing:
         patterns = listed_patterns(script, words)
-        for line in list_kernel_probes(kernel_image, choice, patterns, verbose=verbose):
+        for line in list_kernel_probes(boot, choice, patterns, verbose=verbose):
             console.put(line)
         return 0
     if verbose:
