@@ -154,8 +154,8 @@ def _unmet(test: RuntimeTest, text: str, *, boots: bool) -> str:
     for pattern, reason in _NEEDS:
         if any(pattern.search(one) for one in (text, *around)):
             return reason
-    if boots and _is_of_programs(text):
-        return "probes of programs in a booted system"
+    if boots and re.search(r"\bu\w*:\./", text):
+        return "relative paths in a booted system, which has no working directory"
     if "-p {{BEFORE_PID}}" in text and len(test.every("BEFORE")) > 1:
         return "-p: one process of several"
     return ""
