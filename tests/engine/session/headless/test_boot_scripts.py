@@ -100,6 +100,7 @@ def test_a_probe_that_is_nowhere_is_an_error_at_its_place(script: str, told: str
     assert str(failure.value).startswith("stdin:1:")
 
 
+@pytest.mark.slow
 def test_actions_of_a_place_run_in_the_order_of_the_text() -> None:
     """Also beside places that are not there, which the script allows."""
     text, *_ = outcome(
