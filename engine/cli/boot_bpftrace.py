@@ -9,6 +9,7 @@ from engine.cli import console
 from engine.cli.boot_options import boot_options, boot_request
 from engine.cli.bpftrace import (
     ScriptCommand,
+    listed_patterns,
     read_script,
     script_options,
     settings_of_scripts,
@@ -83,9 +84,8 @@ def bpftrace_boot(
     words = words_of(ctx)
     boot, choice = boot_request(kernel_image, values), names_choice(values)
     if listing:
-        if script is not None or len(words) > 1:
-            raise click.UsageError("-l: one pattern in front of --")
-        for line in list_kernel_probes(boot, choice, *(words or ("",)), verbose=verbose):
+        patterns = listed_patterns(script, words)
+        for line in list_kernel_probes(boot, choice, patterns, verbose=verbose):
             console.put(line)
         return 0
     if verbose:

@@ -22,7 +22,13 @@ from engine.cli.options import (
 from engine.cli.probe_options import guest_probe_options, probe_options
 from engine.cli.run import show
 from engine.errors import CommandError
-from engine.session.headless.bpftrace import FORMATS, list_probes, opened_script, script_text
+from engine.session.headless.bpftrace import (
+    FORMATS,
+    list_probes,
+    opened_script,
+    script_patterns,
+    script_text,
+)
 from engine.session.protocol.config import GuestConfig, Mode
 from engine.session.protocol.scripts import ScriptRequest
 
@@ -52,9 +58,9 @@ class ScriptCommand(GroupedCommand):
         if _BEHIND not in words and not {"-h", "--help"} & set(args[:at]):
             where = f"it stands behind --, as in -e SCRIPT -- {self.runs}"
             raise click.UsageError(f"no {self.runs}: {where}", ctx)
-        behind = words.index(_BEHIND) if _BEHIND in words else len(words)
-        ctx.meta[_WORDS] = tuple(words[:behind])
-        return super().parse_args(ctx, [*args[:at], *words[behind:]])
+        given, behind = _divided(words)
+        ctx.meta[_WORDS] = tuple(given)
+        return super().parse_args(ctx, [*args[:at], *behind])
 
     def collect_usage_pieces(self, ctx: click.Context) -> list[str]:
         """The pieces of the usage line."""
@@ -78,6 +84,21 @@ def words_of(ctx: click.Context) -> tuple[str, ...]:
     """The words in front of `--`."""
     words: tuple[str, ...] = ctx.meta[_WORDS]
     return words
+
+
+def _divided(words: list[str]) -> tuple[list[str], list[str]]:
+    """Divide words into those of the script and those of what runs, with its `--`.
+
+    Options of a script stand behind a `--` as in bpftrace; then a second one begins what runs.
+    """
+    if _BEHIND not in words:
+        return words, []
+    first = words.index(_BEHIND)
+    rest = words[first + 1 :]
+    if not rest or not rest[0].startswith("-") or _BEHIND not in rest:
+        return words[:first], words[first:]
+    second = rest.index(_BEHIND)
+    return [*words[:first], *rest[:second]], rest[second:]
 
 
 def _first_word(args: Sequence[str], parameters: Sequence[click.Parameter]) -> int:
@@ -118,7 +139,7 @@ _OPTIONS: Final = (
         "--list",
         "listing",
         is_flag=True,
-        help="List the probes that the word in front of -- means, with globs, and do not run.",
+        help="List the probes that patterns, or a script, in front of -- mean, and do not run.",
         group=Group.EVENTS,
     ),
     option(
@@ -202,9 +223,8 @@ def bpftrace(
     words = words_of(ctx)
     config = config_of(values)
     if listing:
-        if script is not None or len(words) > 1:
-            raise click.UsageError("-l: one pattern in front of --")
-        for line in list_probes(config, *(words or ("",)), verbose=verbose):
+        patterns = listed_patterns(script, words, config.guest)
+        for line in list_probes(config, patterns, verbose=verbose):
             console.put(line)
         return 0
     if verbose:
@@ -286,6 +306,24 @@ def script_beside(
 def settings_of_scripts() -> dict[str, str]:
     """The variables of the environment that set the config of scripts."""
     return {key: value for key, value in os.environ.items() if key.startswith(_OF_SCRIPTS)}
+
+
+def listed_patterns(
+    script: str | None, words: tuple[str, ...], program: str = ""
+) -> tuple[str, ...]:
+    """Return the patterns that -l lists: those of a word with commas, or the probes of a script.
+
+    Raises:
+        UsageError: there is more than one word, and no script.
+        CommandError: the script cannot be read.
+        WrongScriptError: it is wrong.
+    """
+    if script is None and not (words and os.path.isfile(words[0])):
+        if len(words) > 1:
+            raise click.UsageError("-l: one pattern, or a script, in front of --")
+        return tuple(words[0].split(",")) if words else ("",)
+    name, data, parameters = read_script(script, words)
+    return script_patterns(script_text(name, data), parameters, program)
 
 
 def say(data: bytes) -> None:

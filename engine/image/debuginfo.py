@@ -78,6 +78,7 @@ class DebugInfo:
         self._tables: dict[tuple[int, Widths], dict[int, Abbrev]] = {}
         self._rows: dict[tuple[int, Widths, int], Abbrev | None] = {}
         self._split: dict[int, Unit] = {}
+        self._packages: dict[str, dict[str, bytes] | None] = {}
         self._mentioned: dict[tuple[str, str], bool] = {}
         self.definitions: dict[tuple[int, str], Die | None] = {}
 
@@ -352,17 +353,39 @@ class DebugInfo:
         places += [os.path.join(home, os.path.basename(name)) for home in self._folders]
         wanted = unit.signature or unit.root.number(dies.AT_GNU_DWO_ID)
         for path in places:
-            info = _open_dwo(path, self.order, self.damage)
-            for split in info.units() if info is not None else ():
-                found = split.signature or split.root.number(dies.AT_GNU_DWO_ID)
-                if split.kind not in dies.TYPE_UNITS and found == wanted:
-                    split.skeleton = unit
-                    return split
+            split = _split_unit(_open_dwo(path, self.order, self.damage), wanted)
+            if split is not None:
+                split.skeleton = unit
+                return split
+        from engine.image.debugpackages import package_places  # few programs have one
+
+        packages = package_places(self._folders, self.name)
+        for path in packages:
+            split = _split_unit(self._packed_unit(path, wanted), wanted)
+            if split is not None:
+                split.skeleton = unit
+                return split
         raise ImageError(
             f"{self.name}: its debug information is split off into {name}, which is not"
-            f" in {' or '.join(dict.fromkeys(os.path.dirname(p) or '.' for p in places))}"
-            " (packages, .dwp, are not read)"
+            f" in {' or '.join(dict.fromkeys(os.path.dirname(p) or '.' for p in places))},"
+            f" nor in a package {' or '.join(packages)}"
         )
+
+    def _packed_unit(self, path: str, wanted: int | None) -> "DebugInfo | None":
+        """The unit of that identification in a package, as if it had a file of its own."""
+        from engine.image.debugpackages import unit_reader
+
+        if path not in self._packages:
+            self._packages[path] = _sections_of(path, self.damage)
+        sections = self._packages[path]
+        if sections is None or wanted is None:
+            return None
+        try:
+            read = unit_reader(sections, wanted, self.order)
+        except DamagedError as error:
+            self.damage.note(f"{path}: {error}")
+            return None
+        return None if read is None else DebugInfo(path, self.order, read, damage=self.damage)
 
     @cached_property
     def supplement(self) -> "DebugInfo":
@@ -416,15 +439,19 @@ def _has_info(image: ElfImage) -> bool:
     return found is not None and found.size > 0
 
 
+def _split_unit(info: DebugInfo | None, wanted: int | None) -> Unit | None:
+    """The unit of a file of split debug information that belongs to a skeleton."""
+    for split in info.units() if info is not None else ():
+        found = split.signature or split.root.number(dies.AT_GNU_DWO_ID)
+        if split.kind not in dies.TYPE_UNITS and found == wanted:
+            return split
+    return None
+
+
 def _open_dwo(path: str, order: str, damage: Damage) -> DebugInfo | None:
-    """A .dwo file: an object file, which is no image, so pyelftools finds its sections."""
-    if not os.path.isfile(path):  # the name is the guest's: it may be a FIFO or a device
-        return None
-    try:
-        with open(path, "rb") as file:
-            sections = _dwo_sections(file)
-    except Exception as error:  # whatever pyelftools raises: it is no such file
-        damage.note(f"{path}: split debug information: {error or type(error).__name__}")
+    """A .dwo file."""
+    sections = _sections_of(path, damage)
+    if sections is None:
         return None
 
     def read(name: str) -> bytes:
@@ -432,6 +459,18 @@ def _open_dwo(path: str, order: str, damage: Damage) -> DebugInfo | None:
         return sections.get(name + ".dwo", b"")
 
     return DebugInfo(path, order, read, damage=damage)
+
+
+def _sections_of(path: str, damage: Damage) -> dict[str, bytes] | None:
+    """Sections of an object file, which is no image, so pyelftools finds them; None: no file."""
+    if not os.path.isfile(path):  # the name is the guest's: it may be a FIFO or a device
+        return None
+    try:
+        with open(path, "rb") as file:
+            return _dwo_sections(file)
+    except Exception as error:  # whatever pyelftools raises: it is no such file
+        damage.note(f"{path}: split debug information: {error or type(error).__name__}")
+        return None
 
 
 def _dwo_sections(file: Any) -> dict[str, bytes]:

@@ -83,20 +83,23 @@ class MachineProbes:
         self._waiting: dict[int, int] = {}  # by the place of the return
         self._pending = 0
 
-    def add(self, address: int, hit: Callable[[], None], *, begins: bool) -> None:
+    def add(
+        self, address: int, hit: Callable[[], None], *, begins: bool, last: bool = False
+    ) -> None:
         """Have something called in front of an instruction that has not been executed yet.
 
-        Of several at a place the newest is called first.
+        Of several at a place the newest is called first, as Linux does.
 
         Args:
             address: of the instruction.
             hit: called at each of its executions.
             begins: every way to the instruction is a jump, a call or a return: it is never
                 fallen into from the one in front.
+            last: call it behind those that are there already.
         """
         hits = self._hits.get((address, begins))
         if hits is not None:
-            hits.insert(0, hit)
+            hits.insert(len(hits) if last else 0, hit)
             return
         found = self._hits[address, begins] = [hit]
         if not begins:

@@ -153,3 +153,45 @@ def test_a_script_sees_what_the_kernel_records(kernel: str, tmp_path: Path) -> N
         assert starts, (name, len(wanted), wanted[:3], found[-3:])
     entered = {(row[0], *row[2:]) for row in ours if row[1] == "reading"}
     assert entered >= {(row[0], *row[2:]) for row in ours if row[1] == "after"} != set()
+
+
+@pytest.mark.slow
+@needs_host_code
+def test_what_there_is_in_a_kernel(tmp_path: Path) -> None:
+    """All that it has, whole names by a glob, the probes of a script, types of BTF."""
+
+    def listed(*words: str) -> list[str]:
+        found = run("bpftrace", "--boot", *words, "--", str(image_path(AMD64_61)), cwd=tmp_path)
+        assert found.code == 0, found.err
+        return found.out.splitlines()
+
+    functions = ["fentry:vmlinux:do_nanosleep", "fexit:vmlinux:do_nanosleep"]
+    functions += ["kprobe:do_nanosleep", "kretprobe:do_nanosleep"]
+    assert listed("-l", "*do_nanosleep*") == functions
+    assert {*functions, "interval:ms:", "tracepoint:sched:sched_switch"} <= {*listed("-l")}
+    script = "fentry:vmlinux:vfs_rea[cd] { } p:hz:9 { } end { }"
+    assert listed("-l", "-e", script) == ["fentry:vmlinux:vfs_read", "profile:hz:"]
+    assert listed("-lv", "struct path") == [
+        "struct path {",
+        "    struct vfsmount *mnt;",
+        "    struct dentry *dentry;",
+        "}",
+    ]
+
+
+@pytest.mark.slow
+@needs_host_code
+def test_a_path_without_room_has_its_end(tmp_path: Path) -> None:
+    """As d_path of Linux leaves it: names are put in front of each other from the last one on."""
+    script = (
+        'fentry:security_file_open { if (path(args.file.f_path) == "/init") {'
+        " print((path(args.file.f_path, 5), path(args.file.f_path, 4))); exit(); } }"
+    )
+    done = run(
+        *("bpftrace", "--boot", "--initrd", str(initrd(tmp_path, INIT)), "--append", "quiet"),
+        *("-q", "-o", str(tmp_path / "out"), "-e", script, "--", str(image_path(AMD64_61))),
+        cwd=tmp_path,
+        deadline=600,
+    )
+    assert done.code == 0, done
+    assert (tmp_path / "out").read_text().strip() == "(init, nit)"

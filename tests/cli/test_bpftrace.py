@@ -146,11 +146,24 @@ def test_the_order_of_things_is_that_of_hits(program: Path) -> None:
 
 
 def test_what_the_guest_does_not_have_is_told(program: Path) -> None:
-    found = scripted(program, "BEGIN { print(ncpus); }", "--cpus", "3")
-    assert found.out.startswith("3\n")
+    script = 'BEGIN { print((ncpus, cgroup_path(cgroup))); print(cgroup_path(cgroup, "cpu")); }'
+    found = scripted(program, script, "--cpus", "3")
+    assert found.out.startswith("(3, unified:/)\n\n")
     found = scripted(program, "uprobe:PROGRAM:work { print(curtask); }")
     assert found.code == 2
     assert "curtask() is refused: the guest is a program" in found.err
+
+
+def test_a_stack_by_build_ids(program: Path) -> None:
+    """The identification of the file, and the offset in it: what a symbol server is asked for."""
+    notes = subprocess.run([tool("readelf"), "-n", program], capture_output=True, check=True)
+    ident = re.search(rb"Build ID: (\w+)", notes.stdout)
+    assert ident is not None
+    names = subprocess.run([tool("nm"), program], capture_output=True, text=True, check=True)
+    place = next(line for line in names.stdout.splitlines() if line.endswith(" fib"))
+    script = "uprobe:PROGRAM:fib { print(ustack(build_id, 1)); exit(); }"
+    found = scripted(program, script)
+    assert f"\n{ident[1].decode()} {int(place.split()[0], 16):#x}\n" in found.out, found.err
 
 
 def test_a_child_is_seen_too(program: Path) -> None:
@@ -218,12 +231,16 @@ def test_words_of_the_command_line(program: Path, tmp_path: Path) -> None:
     assert {"type": "map", "data": {"@": {"big": 2}}} in lines
     dry = run("bpftrace", "--dry-run", *words[2:], "--", str(program), cwd=tmp_path)
     assert (dry.code, dry.out) == (0, "")
+    named = ("-q", "-e", 'BEGIN { print(getopt("n", 1)); exit(); }', "--", "--n=5", "--")
+    assert run("bpftrace", *named, str(program), cwd=tmp_path).out == "5\n\n\n"
     for wrong, text in (
         ((), "no GUEST"),
         (("-e", "BEGIN { }"), "no GUEST"),
         (("--", str(program)), "no script"),
         (("/no/such.bt", "--", str(program)), "/no/such.bt: No such file"),
         (("-e", "BEGIN {", "--", str(program)), "stdin:1:8"),
+        (("-l", "struct nobody", "--", str(program)), "struct nobody is not known"),
+        (("-l", "a", "b", "--", str(program)), "-l: one pattern, or a script"),
     ):
         found = run("bpftrace", *wrong, cwd=tmp_path)
         assert found.code == 2, found.err
@@ -260,6 +277,26 @@ def test_what_there_is(program: Path) -> None:
         "tracepoint:syscalls:sys_enter_nanosleep",
         "tracepoint:syscalls:sys_exit_nanosleep",
     ]
+    assert listed("-l", "uprobe:./prog*:work,ur:./p*m:[v-x]*") == [
+        "uprobe:./program:work",
+        "uretprobe:./program:work",
+    ]
+    assert listed("-lv", "struct inner") == [
+        "struct inner {",
+        "    int a;",
+        "    char *name;",
+        "}",
+    ]
+    script = f"BEGIN {{ }} i:ms:$1 {{ }} u:{program}:w* {{ }} t:sched:sched_process_ex* {{ }}"
+    probes = [
+        "interval:ms:",
+        "uprobe:PROGRAM:work",
+        "tracepoint:sched:sched_process_exec",
+        "tracepoint:sched:sched_process_exit",
+    ]
+    assert listed("-l", "-e", script, "10") == probes
+    (program.parent / "probes.bt").write_text(script)
+    assert listed("-l", "probes.bt", "10") == probes
     every = listed("-l")
     assert {"interval:ms:", "self:signal:SIGUSR1", "tracepoint:raw_syscalls:sys_exit"} <= {*every}
     assert len(every) > 600

@@ -68,6 +68,9 @@ class PlainRun:
     def stack(self, space: Literal["user", "kernel"], limit: int) -> tuple[int, ...]:
         return (0x1000, 0x2000, 0x3000)[:limit]
 
+    def build_ids(self, frames: tuple[int, ...], process: int) -> tuple[tuple[bytes, int], ...]:
+        return tuple((b"\xab" * (frame == 0x1000), frame) for frame in frames)
+
     def function(self, address: int) -> bytes:
         return b"f%x" % address
 

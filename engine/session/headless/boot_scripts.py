@@ -1,6 +1,6 @@
 """Boots with scripts of bpftrace, and lists of what scripts can be attached to in a kernel."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
 from msgspec.structs import replace
@@ -114,14 +114,15 @@ def opened_boot_script(
 
 
 def list_kernel_probes(
-    boot: BootRequest, choice: KernelChoice, pattern: str, *, verbose: bool
+    boot: BootRequest, choice: KernelChoice, patterns: Sequence[str], *, verbose: bool
 ) -> Iterator[str]:
     """List the probes of a kernel that is booted, line by line.
 
     Args:
         boot: the image, and the files of the system that it boots.
         choice: the rules that places are judged by.
-        pattern: as attach points are written, with globs; "" for all but functions.
+        patterns: as attach points are written, with globs; "" for all but functions; see
+            `bpftrace.list_probes`.
         verbose: arguments follow.
 
     Raises:
@@ -129,7 +130,8 @@ def list_kernel_probes(
         CommandError: there is no provider of that name.
     """
     listing = KernelListing(OpenedKernel(bootable_kernel(boot.kernel), choice), boot_files(boot))
-    try:
-        yield from listing.lines(pattern, verbose=verbose)
-    except ProbeError as error:
-        raise CommandError(f"-l {pattern}: {error}") from error
+    for pattern in patterns:
+        try:
+            yield from listing.lines(pattern, verbose=verbose)
+        except ProbeError as error:
+            raise CommandError(f"-l {pattern}: {error}") from error

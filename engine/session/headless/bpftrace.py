@@ -1,6 +1,6 @@
 """Runs of guests with scripts of bpftrace, and lists of what scripts can be attached to."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from signal import SIGUSR1
 from typing import TYPE_CHECKING
@@ -23,6 +23,9 @@ from engine.trace.bpftrace.text import MAX_SCRIPT, ScriptText
 if TYPE_CHECKING:
     from engine.session.tracing.script.attached import AttachedScript
 
+_TIMERS = ("interval", "profile")
+"""Providers whose probes are listed by the unit of time alone."""
+_WITHOUT_PLACE = ("begin", "end")
 Write = Callable[[bytes], object]
 
 
@@ -129,12 +132,36 @@ def _loaded(
         session.close()
 
 
-def list_probes(config: GuestConfig, pattern: str, *, verbose: bool) -> Iterator[str]:
+def script_patterns(
+    script: ScriptText, parameters: Sequence[str], program: str
+) -> tuple[str, ...]:
+    """The patterns that list the probes of a script, each once.
+
+    Args:
+        script: the text.
+        parameters: what `$1` and so on stand for.
+        program: the guest's own, for places without a target; "" for none.
+
+    Raises:
+        WrongScriptError: the script is wrong.
+    """
+    _, tree = script_source(script.name, script.text, parameters, program)
+    points = [point for probe in tree.probes for point in probe.points]
+    patterns = [
+        f"{point.provider}:{point.target}:" if point.provider in _TIMERS else point.text
+        for point in points
+        if point.provider not in _WITHOUT_PLACE
+    ]
+    return tuple(dict.fromkeys(patterns))
+
+
+def list_probes(config: GuestConfig, patterns: Sequence[str], *, verbose: bool) -> Iterator[str]:
     """List what scripts can be attached to in a guest, line by line.
 
     Args:
         config: the guest.
-        pattern: as attach points are written, with globs; "" for all but functions.
+        patterns: as attach points are written, with globs; "" for all but functions; "struct NAME"
+            for a structure, which is written out if arguments are.
         verbose: arguments follow.
 
     Raises:
@@ -145,7 +172,8 @@ def list_probes(config: GuestConfig, pattern: str, *, verbose: bool) -> Iterator
         from engine.session.tracing.script.listing import ProbeListing  # few runs are lists
 
         listing = ProbeListing(session)
-        try:
-            yield from listing.lines(pattern, verbose=verbose)
-        except ProbeError as error:
-            raise CommandError(f"-l {pattern}: {error}") from error
+        for pattern in patterns:
+            try:
+                yield from listing.lines(pattern, verbose=verbose)
+            except ProbeError as error:
+                raise CommandError(f"-l {pattern}: {error}") from error

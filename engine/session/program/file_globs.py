@@ -19,6 +19,13 @@ def matching_paths(pattern: str, entries: Callable[[str], Sequence[str]]) -> Ite
     yield from _below("/", [part for part in pattern.split("/") if part], entries)
 
 
+def fixed_part(pattern: str) -> str:
+    """The folders at the beginning of a pattern that are none themselves, with their slash."""
+    sign = _SIGNS.search(pattern)
+    end = len(pattern) if sign is None else sign.start()
+    return pattern[: pattern.rfind("/", 0, end) + 1]
+
+
 def _below(
     folder: str, parts: Sequence[str], entries: Callable[[str], Sequence[str]]
 ) -> Iterator[str]:

@@ -369,16 +369,24 @@ class Program:
                 return file
         return self._file(absolute, strict=True)
 
-    def matching(self, pattern: str) -> Iterator[ProgramFile]:
-        """The ELF files of the guest's machine whose path matches a pattern, each once."""
-        from engine.session.program.file_globs import matching_paths  # few names are patterns
+    def matching(self, pattern: str) -> Iterator[tuple[str, ProgramFile]]:
+        """The ELF files of the guest's machine whose path matches a pattern, each once.
+
+        Each comes with its path as one would type it: relative if the pattern is.
+        """
+        from engine.session.program.file_globs import (
+            fixed_part,
+            matching_paths,
+        )  # few are patterns
 
         found: list[ProgramFile] = []
+        stem = fixed_part(pattern)
+        start = len(self._absolute(stem or ".").rstrip("/")) + 1
         for path in matching_paths(self._absolute(pattern), self._entries):
             file = self._file(path)
             if file is not None and file not in found:
                 found.append(file)
-                yield file
+                yield stem + path[start:], file
 
     def paths(self, typed: str) -> Iterator[str]:
         """The paths of the guest that begin like this, folders with a slash behind them."""

@@ -12,6 +12,7 @@ from engine.trace.bpftrace.conversion_code import integer_of
 from engine.trace.bpftrace.expression_code import ExpressionCode, FaultTeller
 from engine.trace.bpftrace.histograms import hist_bucket, linear_bucket
 from engine.trace.bpftrace.output import MAP_FULL
+from engine.trace.bpftrace.script_memory import ScriptMemory
 from engine.trace.bpftrace.types import BufferType, TextType, Type
 
 Maker = Callable[["ActionCalls", tree.CallExpression], str]
@@ -59,10 +60,9 @@ class ActionCalls:
             types[node] = types[name]
         return self._functions[node.name](self, node)
 
-    @staticmethod
-    def late(run: RunSurroundings) -> dict[str, Any]:
+    def late(self, run: RunSurroundings) -> dict[str, Any]:
         """The names in the code that are of a run."""
-        return {
+        names: dict[str, Any] = {
             "run": run,
             "memory": run.memory,
             "string": run.string,
@@ -70,6 +70,10 @@ class ActionCalls:
             "comm": run.comm,
             "stack": run.stack,
         }
+        if self.expressions.addressed:
+            held = ScriptMemory(run.memory, run.string)
+            names |= {"memory": held.memory, "string": held.string, "taken": held.taken}
+        return names
 
     # -- arguments --------------------------------------------------------------------------
 

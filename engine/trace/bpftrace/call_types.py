@@ -3,6 +3,8 @@
 from collections.abc import Callable, Mapping
 from typing import Final
 
+from msgspec.structs import replace
+
 from engine.trace.bpftrace.conversions import Conversions
 from engine.trace.bpftrace.findings import Findings, MapFacts
 from engine.trace.bpftrace.function_use import FunctionUse
@@ -71,7 +73,8 @@ class CallTypes:
         found = self._findings.lookup.enumerator(node.name)
         if found is not None:
             self._findings.constants[node] = found[0]
-            return found[1]
+            # However large the enumeration is, a constant of it has 64 bits in bpftrace.
+            return replace(found[1], integer=replace(found[1].integer, bits=64))
         if node.name in OBSOLETE:
             self._findings.error(
                 "sarg* is deleted. This was deprecated in v0.21 and was last available in v0.24.",

@@ -97,6 +97,9 @@ class RunSurroundings(Protocol):
     def stack(self, space: Literal["user", "kernel"], limit: int) -> tuple[int, ...]:
         """The addresses of the call stack, innermost first; for probes that want one."""
 
+    def build_ids(self, frames: tuple[int, ...], process: int) -> tuple[tuple[bytes, int], ...]:
+        """See `StackValue.build_ids`, for the frames of a stack of a process."""
+
     def function(self, address: int) -> bytes:
         """`func`: the name of the function at an address."""
 

@@ -302,16 +302,24 @@ def _check_maps(findings: Findings) -> None:
 
 
 def _check_words(findings: Findings) -> None:
-    """Options of the command line that no `getopt` asks for are mistakes."""
-    for word in findings.parameters:
-        name = word.removeprefix("--").partition("=")[0]
-        if word.startswith("--") and name not in findings.options:
-            known = ", ".join(f"--{each}" for each in findings.options)
-            findings.remarks.error(
-                f"unexpected option '--{name}'",
-                Span(0, 0),
-                f"The script has {known}." if known else "The script has no options.",
-            )
+    """Options of the command line that no `getopt` asks for are mistakes; `--help` lists all."""
+    given = [word[2:].partition("=")[0] for word in findings.parameters if word[:2] == "--"]
+    unknown = [name for name in given if name not in findings.options]
+    if not unknown:
+        return
+    wrong = ", ".join(f"--{name}" for name in unknown if name != "help")
+    if "help" in unknown:
+        told = findings.descriptions
+        listed = [f"--{name}" + (told[name] and f": {told[name]}") for name in findings.options]
+        hint = "\n".join(("expected program options:", *listed))
+    else:
+        hint = "expected program options: " + ", ".join(f"--{name}" for name in findings.options)
+    findings.remarks.error(
+        wrong and f"unexpected program command line options: {wrong}",
+        Span(0, 0),
+        hint if findings.options else "no custom program options defined.",
+        placed=False,
+    )
 
 
 def _result(findings: Findings, probes: list[ProbeFacts]) -> CheckedScript:

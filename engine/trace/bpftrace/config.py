@@ -165,8 +165,8 @@ _WITHOUT_EFFECT: Final = {
 
 
 _LICENSES: Final = (
-    *("GPL", "GPL v2", "GPL and additional rights"),
-    *("Dual BSD/GPL", "Dual MIT/GPL", "Dual MPL/GPL"),
+    *("Dual MIT/GPL", "Dual BSD/GPL", "Dual MPL/GPL"),
+    *("GPL and additional rights", "GPL v2", "GPL"),
 )
 
 

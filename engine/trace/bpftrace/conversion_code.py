@@ -133,7 +133,7 @@ def convert(value: Any, source: Type, target: Type) -> Any:
         case BufferType() if isinstance(value, bytes):
             return value[: target.size]
         case Array():
-            return value_of(target, _bytes(value, source).ljust(type_size(target), b"\0"))
+            return value_of(target, memory_bytes(value, source).ljust(type_size(target), b"\0"))
         case _:
             return value
 
@@ -143,7 +143,7 @@ def _number(value: Any, source: Type, target: Integer) -> int:
     if isinstance(value, int):
         number = value
     else:
-        number = int.from_bytes(_bytes(value, source)[: target.bits // 8], "little")
+        number = int.from_bytes(memory_bytes(value, source)[: target.bits // 8], "little")
     mask = (1 << target.bits) - 1
     number &= mask
     return number - mask - 1 if target.signed and number >> target.bits - 1 else number
@@ -167,11 +167,11 @@ def _record(value: Any, source: Type, target: Record) -> Any:
     )
 
 
-def _bytes(value: Any, source: Type) -> bytes:
+def memory_bytes(value: Any, source: Type) -> bytes:
     """The bytes that a value has in memory."""
     if isinstance(value, bytes):
         return value
     if isinstance(value, tuple) and isinstance(source, Array):
-        return b"".join([_bytes(each, source.element) for each in value])
+        return b"".join([memory_bytes(each, source.element) for each in value])
     kind = integer_of(source)
     return (int(value) & (1 << kind.bits) - 1).to_bytes(kind.bits // 8, "little")

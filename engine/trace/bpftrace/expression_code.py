@@ -25,6 +25,7 @@ from engine.trace.bpftrace.conversion_code import (
 from engine.trace.bpftrace.layouts import StructurePart, part_named, value_at, value_of
 from engine.trace.bpftrace.maps import AVERAGED, SCALAR, ScriptMap
 from engine.trace.bpftrace.output import DIVIDED_BY_ZERO, MAP_FULL, OUT_OF_BOUNDS, Fault
+from engine.trace.bpftrace.script_memory import BytesOf
 from engine.trace.bpftrace.source_lines import SourceLines, is_simple
 from engine.trace.bpftrace.state import ScriptState
 from engine.trace.bpftrace.type_rules import type_size
@@ -54,6 +55,7 @@ class ExpressionCode:
         lines: where code goes that does not fit into an expression.
         capturing: what the row of a hit has to hold.
         needs_memory: the action reads memory whose address is not known at the hit.
+        addressed: numbers of the variables whose address the action takes, by name.
         call: makes the code of a call or of a builtin's name.
         block: adds the statements of a block; the code of its value, None if it has none.
         script: that the action is of.
@@ -76,6 +78,7 @@ class ExpressionCode:
         self.lines = lines
         self.capturing = capturing
         self.needs_memory = False
+        self.addressed: dict[str, int] = {}
         self.call: Callable[[tree.CallExpression | tree.Name], str] = _not_set
         self.block: Callable[[tree.BlockExpression], str | None] = _not_set
 
@@ -122,6 +125,8 @@ class ExpressionCode:
                 return self.variable(node)
             case tree.MapName() | tree.MapAccess():
                 return self.entry(node)
+            case tree.AddressOf():
+                return self._address(node)
             case tree.Name() | tree.CallExpression():
                 return self.call(node)
             case tree.Unary():
@@ -165,6 +170,14 @@ class ExpressionCode:
     def variable(self, node: tree.ScratchName) -> str:
         """The name of a scratch variable."""
         return variable_code(self.script.variables.get(node, node.name))
+
+    def _address(self, node: tree.AddressOf) -> str:
+        assert isinstance(node.of, tree.ScratchName)
+        name, kind = self.variable(node.of), self.target_type(node.of)
+        number = self.addressed.setdefault(name, len(self.addressed))
+        made = self.lines.constant(BytesOf(kind), ("bytes", kind))
+        self.needs_memory = True
+        return f"taken({number}, lambda: {made}({name}))"
 
     def _tuple(self, nodes: list[tree.Expression]) -> str:
         codes = self.values(nodes)

@@ -20,6 +20,7 @@ from engine.trace.bpftrace.folding import (
 )
 from engine.trace.bpftrace.member_types import MemberTypes
 from engine.trace.bpftrace.operator_types import OperatorTypes
+from engine.trace.bpftrace.script_memory import has_address
 from engine.trace.bpftrace.tokens import whole_number
 from engine.trace.bpftrace.tree import (
     AddressOf,
@@ -234,8 +235,9 @@ class ExpressionTypes:
     def _address(self, node: ScriptNode) -> Type | None:
         of = cast("AddressOf", node).of
         kind = self.of(of) if isinstance(of, ScratchName) else self.findings.map(of).value
-        if self.findings.is_final:
-            name = f"${of.name}" if isinstance(of, ScratchName) else f"@{of.name}"
+        of_variable = isinstance(of, ScratchName)
+        if self.findings.is_final and not (of_variable and kind and has_address(kind)):
+            name = f"${of.name}" if of_variable else f"@{of.name}"
             self.findings.error(
                 f"The address of {name} is refused: what a script has is not in the guest's "
                 "memory; use the value itself",

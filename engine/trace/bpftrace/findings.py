@@ -165,9 +165,12 @@ class Findings(Struct, eq=False):
 
     def warning(self, text: str, at: ScriptNode, hint: str = "") -> None:
         """Note something odd, once."""
-        if (text, at.span) not in self.said and len(self.said) < 10 * MAX_ERRORS:
-            self.said.add((text, at.span))
-            self.remarks.warning(text, at.span, hint)
+        self._warn(text, at.span, hint)
+
+    def _warn(self, text: str, span: Span, hint: str = "", *, placed: bool = True) -> None:
+        if (text, span) not in self.said and len(self.said) < 10 * MAX_ERRORS:
+            self.said.add((text, span))
+            self.remarks.warning(text, span, hint, placed=placed)
 
     def unstable(self, name: str, at: ScriptNode) -> None:
         """Remark upon a use of what bpftrace may change."""
@@ -177,10 +180,11 @@ class Findings(Struct, eq=False):
         setting, words = feature
         meaning = dict(self.config.unstable)[setting]
         if meaning == "warn":
-            self.warning(
+            self._warn(
                 f"Script is using an unstable feature: {words}. To prevent this warning you must "
                 f"explicitly enable it in the config e.g. {setting}=enable",
-                at,
+                Span(0, 0),
+                placed=False,
             )
         elif meaning == "error":
             self.error(

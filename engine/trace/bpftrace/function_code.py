@@ -233,12 +233,26 @@ def _stack(space: Literal["user", "kernel"]) -> Maker:
         calls.stacks.add(space)
         kind = calls.kind(node)
         assert isinstance(kind, StackType)
-        value = calls.helper(StackValue)
         process = "process(thread)" if space == "user" else "0"
         number = calls.number if space == "user" else -1
+        if kind.mode == "build_id":
+            identified = calls.helper(_identified)
+            found = f"stack({space!r}, {kind.limit}), {process}, {number}"
+            return f"{identified}({found}, run.build_ids)"
+        value = calls.helper(StackValue)
         return f"{value}(stack({space!r}, {kind.limit}), {process}, {number})"
 
     return make
+
+
+def _identified(
+    frames: tuple[int, ...],
+    process: int,
+    probe: int,
+    build_ids: "Callable[[tuple[int, ...], int], tuple[tuple[bytes, int], ...]]",
+) -> StackValue:
+    """A stack whose frames are shown by the files that they are in."""
+    return StackValue(frames, process, probe, build_ids(frames, process))
 
 
 def _symbol(space: Literal["user", "kernel"]) -> Maker:

@@ -346,18 +346,25 @@ def _option(site: FunctionUse, name: str, default: Constant) -> Constant:
                 return True
             if text.lower() in ("false", "0"):
                 return False
-            site.error(f"{name}: expects a boolean (e.g. 'true'), got '{text}'")
+            _wrong_option(site, name, text, "expects a boolean (e.g. 'true')")
         elif isinstance(default, bytes):
             if equals:
                 return text.encode("utf-8", "surrogateescape")
-            site.error(f"{name}: expects a string")
+            _wrong_option(site, name, "true", "expects a string")
         else:
             value = whole_number(text.removeprefix("-"))
             if isinstance(value, str):
-                site.error(f"{name}: expects an integer, got '{text}'")
+                why = "invalid integer" if equals else "expects an integer"
+                _wrong_option(site, name, text if equals else "true", why)
                 return default
             return -value if text.startswith("-") else value
     return default
+
+
+def _wrong_option(site: FunctionUse, name: str, value: str, why: str) -> None:
+    """An option of the command line has a value that the script cannot take."""
+    text = f"program command line option --{name} {why} (value: {value})"
+    site.findings.remarks.error(text, site.node.span, placed=False)
 
 
 def longest_type(site: FunctionUse) -> Type | None:

@@ -130,9 +130,10 @@ def value_at(part: StructurePart, data: bytes, offset: int, little: bool = True)
     # On big-endian machines a bitfield is counted from the other end of its bytes.
     shift = part.shift if little else 8 * part.size - part.shift - part.bits
     number = number >> shift & (1 << part.bits) - 1
+    # bpftrace puts nothing above these bits: one below zero is so only in a field that is full.
     integer = part.type.integer if isinstance(part.type, kinds.Enumeration) else part.type
-    if isinstance(integer, kinds.Integer) and integer.signed and number >> part.bits - 1:
-        number -= 1 << part.bits
+    if isinstance(integer, kinds.Integer) and integer.signed and number >> integer.bits - 1:
+        number -= 1 << integer.bits
     return bool(number) if isinstance(part.type, kinds.Boolean) else number
 
 

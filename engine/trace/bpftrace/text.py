@@ -128,6 +128,8 @@ class ScriptRemark(Struct, frozen=True):
         span: the place.
         script: the text that the place is in.
         hint: the way out; "" if the text says all.
+        placed: the place is told; what is about the command line, or more than one place, has
+            none.
     """
 
     severity: Literal["ERROR", "WARNING"]
@@ -135,9 +137,18 @@ class ScriptRemark(Struct, frozen=True):
     span: Span
     script: ScriptText
     hint: str = ""
+    placed: bool = True
 
     def lines(self) -> Iterator[str]:
         """The remark as bpftrace prints it, line by line (its src/ast/location.cpp)."""
+        if self.placed:
+            yield from self._placed_lines()
+        elif self.text:
+            yield f"{self.severity}: {_shortened(self.text)}"
+        if self.hint:
+            yield f"HINT: {self.hint}"
+
+    def _placed_lines(self) -> Iterator[str]:
         script, span = self.script.file(self.span)
         line, column = script.line_and_column(span.start)
         last, end = script.line_and_column(span.end)
@@ -151,8 +162,6 @@ class ScriptRemark(Struct, frozen=True):
                 yield _shortened(script.line(number))
             if last > line + _MOST_LINES:
                 yield "..."
-        if self.hint:
-            yield f"HINT: {self.hint}"
 
 
 class WrongScriptError(SourceError):
@@ -178,13 +187,13 @@ class ScriptRemarks(Struct):
     script: ScriptText
     found: list[ScriptRemark] = field(default_factory=list)
 
-    def error(self, text: str, span: Span, hint: str = "") -> None:
+    def error(self, text: str, span: Span, hint: str = "", *, placed: bool = True) -> None:
         """Note an error; checking goes on."""
-        self.found.append(ScriptRemark("ERROR", text, span, self.script, hint))
+        self.found.append(ScriptRemark("ERROR", text, span, self.script, hint, placed))
 
-    def warning(self, text: str, span: Span, hint: str = "") -> None:
+    def warning(self, text: str, span: Span, hint: str = "", *, placed: bool = True) -> None:
         """Note something odd that does not keep the script from running."""
-        self.found.append(ScriptRemark("WARNING", text, span, self.script, hint))
+        self.found.append(ScriptRemark("WARNING", text, span, self.script, hint, placed))
 
     def raise_errors(self) -> None:
         """End the work on a script that is wrong.

@@ -8,7 +8,6 @@ type that holds it, and its sign bends to that of what it meets: `FlexibleIntege
 from collections.abc import Sequence
 from typing import Final
 
-from engine.image.datatypes import DataType
 from engine.trace.bpftrace.types import (
     BOOL,
     INT64,
@@ -190,19 +189,12 @@ def _alignment(kind: Type) -> int:
         case Record():
             return max([1, *[_alignment(each) for _, each in kind.fields]])
         case Structure():
-            return _structure_alignment(kind.layout)
+            return 1  # of C, which bpftrace does not align in tuples (its src/struct.h)
         case Array():
             return _alignment(kind.element)
         case _:
             size = type_size(kind)
             return max(size, 1) if size <= 2 else 4 if size <= 4 else 8
-
-
-def _structure_alignment(layout: DataType) -> int:
-    for align in (8, 4, 2):
-        if (layout.size or 0) % align == 0:
-            return align
-    return 1
 
 
 def integer_of(kind: Type | None) -> Integer | None:

@@ -46,9 +46,15 @@ from engine.trace.bpftrace.json_lines import JsonOutput
 from engine.trace.bpftrace.output import ScriptOutput
 from engine.trace.bpftrace.printing import TextOutput
 from engine.trace.bpftrace.state import ScriptState
-from engine.trace.bpftrace.text import ScriptRemark, ScriptText, WrongScriptError
+from engine.trace.bpftrace.text import ScriptRemark, ScriptText, Span, WrongScriptError
 from engine.trace.bpftrace.tree import AttachPoint, Script, ScriptNode
 
+_TRACED: Final = frozenset({"kprobe", "kretprobe"})
+_NOT_TRACEABLE: Final = (
+    'is not traceable (either non-existing, inlined, or marked as "notrace"); attaching to it '
+    "will likely fail"
+)
+"""Words of bpftrace for a function that is not among those that the kernel traces."""
 _COMMIT: Final = "trace_event_buffer_commit"
 _ENTERED: Final = "do_syscall_64"
 _LEFT: Final = "syscall_exit_to_user_mode"
@@ -231,11 +237,20 @@ class AttachedBootScript:
         self._in_files: list[tuple[str, ProgramPlace]] = []
         self._in_modules: list[tuple[BootProbe, Callable[[], None]]] = []
         self._skipped: list[str] = []
+        self._wrong: list[ScriptRemark] = []
+        self._found: set[Span] = set()
+        """Probes of the text that have a place."""
         self._began, self._count = False, 0
         self._warn(script.checked.warnings)
+        self._look_for_missing(script.tree)
         for probe in compile_script(script.checked, script.text, self._state):
             for point in probe.probe.points:
+                before = self._count
                 self._attach(probe, point)
+                self._found |= {probe.probe.span} if self._count > before else set()
+        self._look_for_empty(script.tree)
+        if self._wrong:
+            raise WrongScriptError(*self._wrong)
         if not self._count:
             where = script.tree.probes[0] if script.tree.probes else script.tree
             raise script.error("No probes to attach", where)
@@ -262,10 +277,6 @@ class AttachedBootScript:
                 every = period(point)
                 self._timers.append(_Timer(every, every, action))
             return
-        problem = self._script.types.problem(point)
-        if problem:
-            self._missing(problem, point)
-            return
         several = self._script.points.expanded(point)
         for one in several:
             try:
@@ -283,17 +294,42 @@ class AttachedBootScript:
     def _is_strict(self) -> bool:
         return self._script.checked.config.missing_probes == "error"
 
+    def _look_for_missing(self, tree: Script) -> None:
+        """Remark upon places of the text that are nowhere."""
+        for point in (point for probe in tree.probes for point in probe.points):
+            problem = self._script.types.problem(point)
+            if problem:
+                self._missing(problem, point)
+
     def _missing(self, problem: str, point: AttachPoint) -> None:
+        if has_glob(point.function) and point.provider in CODE:
+            return  # as in bpftrace, if other places of the probe are there
+        text, told = self._script.text, self._script.checked.config.missing_probes
+        hint = ""
         if point.provider in CODE and not point.target:
-            problem += (
-                f" in the kernel itself: {point.provider}:MODULE:FUNCTION waits for a module"
-            )
+            hint = f"{point.provider}:MODULE:FUNCTION waits for a module."
+        if point.provider in _TRACED and told != "ignore":
+            said = f"{point.function} {_NOT_TRACEABLE}"
+            self._warn([ScriptRemark("WARNING", said, point.span, text)])
         if self._is_strict:
-            hint = "If this is expected, set the 'missing_probes' config variable to 'warn'."
-            raise self._script.error(f"{problem}.", point, hint)
-        if self._script.checked.config.missing_probes == "warn":
-            text = self._script.text
-            self._warn([ScriptRemark("WARNING", f"{problem}. Skipping.", point.span, text)])
+            self._wrong.append(ScriptRemark("ERROR", f"{problem}.", point.span, text, hint))
+        elif told == "warn":
+            said = f"{problem}. Skipping."
+            self._warn([ScriptRemark("WARNING", said, point.span, text, hint)])
+
+    def _look_for_empty(self, tree: Script) -> None:
+        """Remark upon probes of the text that have no place at all."""
+        text, told = self._script.text, self._script.checked.config.missing_probes
+        for probe in tree.probes:
+            if probe.span in self._found:
+                continue
+            said, span = "Probe has no valid attach points.", probe.points[0].span
+            if self._is_strict:
+                said += " If this is expected, set the 'missing_probes' config variable to 'warn'."
+                self._wrong.append(ScriptRemark("ERROR", said, span, text))
+            elif told == "warn":
+                said += " It is being removed which may cause issues with program behavior."
+                self._warn([ScriptRemark("WARNING", said, span, text)])
 
     def _place(self, probe: CompiledProbe, place: KernelPoint) -> None:
         """Place a probe.
@@ -318,8 +354,15 @@ class AttachedBootScript:
             self._record(probe, place)
 
     def _in_code(self, probe: CompiledProbe, place: KernelPoint, found: BootProbe) -> None:
-        entry = self._entry(probe, place, found)
-        self._probes.add(found.place, entry, begins=found.begins is not None)
+        self._add(found, self._entry(probe, place, found))
+
+    def _add(self, found: BootProbe, entry: Callable[[], None]) -> None:
+        """Place the call of an action: those of one place run in the order of the text.
+
+        The probes of returns are asked in the order opposite to that of their entries.
+        """
+        begins = found.begins is not None
+        self._probes.add(found.place, entry, begins=begins, last=not found.is_return)
 
     def _entry(
         self, probe: CompiledProbe, place: KernelPoint, found: BootProbe
@@ -355,7 +398,7 @@ class AttachedBootScript:
     def _comes(self, waiting: WaitingProbe, found: BootProbe) -> None:
         probe, place = self._of_modules[id(waiting)]
         entry = self._entry(probe, place, found)
-        self._probes.add(found.place, entry, begins=found.begins is not None)
+        self._add(found, entry)
         self._in_modules.append((found, entry))
 
     def _goes(self, module: LoadedModule) -> None:

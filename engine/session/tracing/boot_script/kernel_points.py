@@ -2,7 +2,8 @@
 
 import fnmatch
 import re
-from collections.abc import Iterator
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 from typing import Final
 
@@ -88,6 +89,8 @@ class KernelPoints:
         if point.provider == "tracepoint":
             return [_at(point, *each) for each in self.events_like(point.target, point.function)]
         if point.provider == "rawtracepoint":
+            if point.target and not fnmatch.fnmatchcase(KERNEL, point.target):
+                return []
             return [_at(point, *each) for each in self._raw(point.function)]
         return [point]
 
@@ -111,14 +114,16 @@ class KernelPoints:
         return point.target not in ("", "*", KERNEL) and not has_glob(point.target)
 
     def functions_like(self, pattern: str) -> Iterator[str]:
-        """The names of functions that match and that ftrace knows, in the order of the text."""
+        """The names of functions that match and that may be probed, in the order of the text."""
         wanted = re.compile(fnmatch.translate(pattern)).match
         return (name for name in self._traced if wanted(name))
 
     @cached_property
     def _traced(self) -> list[str]:
-        names = self._opened.image.names
-        found = (names.at(site) for site in self._opened.tables.ftrace)
+        """Functions that ftrace knows, without those of kprobes/blacklist."""
+        names, tables = self._opened.image.names, self._opened.tables
+        allowed = (site for site in tables.ftrace if not _is_within(tables.forbidden, site))
+        found = (names.at(site) for site in allowed)
         return list(dict.fromkeys(each.name for each in found if each is not None))
 
     @cached_property
@@ -194,6 +199,12 @@ class KernelPoints:
             if not BLANKS.search(place):
                 probes.programs.take(f"p:{GROUP}/e{self._count} {place}")
         return KernelPoint(point, sites=sites)
+
+
+def _is_within(ranges: Sequence[tuple[int, int]], address: int) -> bool:
+    """True if sorted ranges have an address."""
+    at = bisect_right(ranges, address, key=lambda one: one[0]) - 1
+    return at >= 0 and address < ranges[at][1]
 
 
 def _at(point: AttachPoint, target: str, function: str) -> AttachPoint:

@@ -26,6 +26,9 @@ _NAMES_MOST: Final = 1 << 16
 """Tasks whose names are known at a time."""
 _TELLING: Final = (b"trace_event_", b"__traceiter_", b"perf_trace_", b"__trace_event_")
 """Functions between a tracepoint and the record of its event."""
+_PATH_MOST: Final = 1 << 12
+"""PATH_MAX of Linux."""
+_FIRST_TASK: Final = "init_task"
 _PARENT, _LEADER = "real_parent", "group_leader"
 _MASK: Final = (1 << 64) - 1
 
@@ -202,16 +205,18 @@ class KernelRun:
         return self._facts.group()
 
     def task(self) -> int:
-        """The address of its `struct task_struct`."""
-        return self._task.address
+        """The address of its `struct task_struct`; at power-on the kernel's first task runs."""
+        return self._task.address or self._opened.names.find(_FIRST_TASK) or 0
 
     def cgroup(self, thread: int) -> int:
         """The id of its control group."""
         return self._facts.cgroup()
 
     def path(self, where: int | bytes, size: int) -> bytes:
-        """The path that a `struct path` stands for."""
-        return self._facts.path(where if isinstance(where, bytes) else where & _MASK, size)
+        """The path that a `struct path` stands for; the end of one that is too long (d_path)."""
+        where = where if isinstance(where, bytes) else where & _MASK
+        found = self._facts.path(where, _PATH_MOST)
+        return found[-(size - 1) :] if size > 1 else b""
 
     def stack(self, space: Literal["user", "kernel"], limit: int) -> tuple[int, ...]:
         """The addresses of the call stack, innermost first."""
@@ -226,6 +231,10 @@ class KernelRun:
             while found and self.function(found[0]).startswith(_TELLING):
                 found = found[1:]
         return found[:limit]
+
+    def build_ids(self, frames: tuple[int, ...], process: int) -> tuple[tuple[bytes, int], ...]:
+        """The addresses alone: files of the system are not read."""
+        return tuple([(b"", frame) for frame in frames])
 
     def main_process(self) -> int:
         """The first program of the system."""

@@ -152,11 +152,11 @@ class KernelTypes:
     # -- places ---------------------------------------------------------------------------
 
     def places(self, point: AttachPoint) -> Sequence[AttachPoint]:
-        """The places of a point with globs; the point itself if it has none or none matches."""
+        """The places of a point with globs, or itself; none if it is nowhere (`problem`)."""
         try:
-            return self._points.expanded(point) or (point,)
+            return self._points.expanded(point)
         except PointRefusedError:
-            return (point,)
+            return ()
 
     def problem(self, point: AttachPoint) -> str:
         """Why a place is nowhere; "" where it is somewhere."""

@@ -2,9 +2,10 @@
 
 from collections.abc import Iterator
 from fnmatch import fnmatchcase
-from typing import Final
+from typing import Final, Protocol
 
 from engine.errors import ProbeError
+from engine.image.datatypes import DataType
 from engine.session.guest.session import Session
 from engine.session.tracing.script.places import KERNELS, SIGNALS, USERS, ScriptPlaces
 from engine.session.tracing.script.script_symbols import ScriptSymbols
@@ -28,8 +29,43 @@ SHORT: Final = {
     "w": "watchpoint",
     "rt": "rawtracepoint",
 }
+_TYPES: Final = ("struct ", "union ", "enum ")
 TIMES: Final = ("hz", "ms", "s", "us")
 _NOWHERE: Final = Span(0, 0)
+
+
+class TypeNames(Protocol):
+    """Types by their names."""
+
+    def struct(self, name: str) -> DataType | None:
+        """A structure, union or enumeration; None if there is none of that name."""
+
+
+def is_type(pattern: str) -> bool:
+    """True for a pattern that names a structure, a union or an enumeration."""
+    return pattern.startswith(_TYPES)
+
+
+def type_lines(types: TypeNames, pattern: str, *, verbose: bool) -> Iterator[str]:
+    """The lines of a type in a list.
+
+    Args:
+        types: what is known.
+        pattern: its name with the word in front of it.
+        verbose: its members follow.
+
+    Raises:
+        ProbeError: it is not known.
+    """
+    found = types.struct(pattern)
+    if found is None:
+        raise ProbeError(f"{pattern} is not known")
+    if verbose:
+        from engine.language.typetexts import definition_of  # few lists have types
+
+        yield from definition_of(found).removeprefix("type = ").split("\n")
+    else:
+        yield pattern
 
 
 class ProbeListing:
@@ -55,6 +91,9 @@ class ProbeListing:
         Raises:
             ProbeError: there is no provider of that name, or no file that the pattern names.
         """
+        if is_type(pattern):
+            yield from type_lines(self._around, pattern, verbose=verbose)
+            return
         provider, _, rest = pattern.partition(":")
         provider = SHORT.get(provider, provider) or "*"
         known = ("self", "tracepoint", "interval", "profile", "usdt", *sorted(USERS))

@@ -84,6 +84,8 @@ class ScriptPlaces:
         self._places = places
         self._program = program
         self._named = lru_cache(maxsize=256)(self._files)
+        self._typed: dict[tuple[str, str], str] = {}
+        """Paths of files that patterns have found, as one would type them; by pattern and file."""
         self._found: dict[tuple[str, str], list[int]] = {}
         """Link addresses of functions that globs have found, by file and name."""
 
@@ -119,7 +121,7 @@ class ScriptPlaces:
         return () if found is None else (found,)
 
     def _matching(self, pattern: str) -> Iterator[ProgramFile]:
-        """The files that a pattern means: the program's own, then those that lie in the guest.
+        """The files that a pattern means: the program's own, and those that lie in the guest.
 
         A pattern without a slash means short names of the program's files, and names of programs
         as the shell finds them.
@@ -129,18 +131,26 @@ class ScriptPlaces:
             yield from program.files
             return
         wanted = re.compile(fnmatch.translate(pattern)).match
-        known = []
-        for file in program.files:
-            names = (file.path, *file.paths) if "/" in pattern else file.names
-            if any(map(wanted, names)):
-                known.append(file)
+        if "/" in pattern:
+            lying = list(program.matching(pattern))
+            own = [one for one in program.files if any(map(wanted, (one.path, *one.paths)))]
+        else:
+            own = [one for one in program.files if any(map(wanted, one.names))]
+            lying = [one for folder in _FOLDERS for one in program.matching(f"{folder}/{pattern}")]
+            yield from own
+        for typed, file in lying:
+            if "/" in pattern or file not in own:
+                self._typed[pattern, file.path] = typed
                 yield file
-        folders = ("",) if "/" in pattern else (f"{folder}/" for folder in _FOLDERS)
-        for folder in folders:
-            for file in program.matching(folder + pattern):
-                if file not in known:
-                    known.append(file)
-                    yield file
+        if "/" in pattern:
+            found = [file for _, file in lying]
+            yield from (file for file in own if file not in found)
+
+    def _shown(self, point: AttachPoint, file: ProgramFile) -> str:
+        """The path of a file as the name of a place has it: as it was typed, if it was."""
+        if "/" in point.target and not has_glob(point.target):
+            return point.target
+        return self._typed.get((point.target, file.path), file.path)
 
     def _in_folders(self, name: str) -> ProgramFile | None:
         for folder in _FOLDERS:
@@ -184,10 +194,10 @@ class ScriptPlaces:
             raise _no_file(point)
         function = point.function
         if not function:
-            return [_at(point, _shown(point, file), "") for file in files]
+            return [_at(point, self._shown(point, file), "") for file in files]
         found: list[AttachPoint] = []
         for file in files:
-            where = _shown(point, file)
+            where = self._shown(point, file)
             if point.language:
                 pairs = self._cpp_functions(file, function)
                 found += [_at(point, where, name, plain) for name, plain in pairs]
@@ -248,7 +258,7 @@ class ScriptPlaces:
             raise _no_file(point)
         found: dict[tuple[str, str, str], None] = {}
         for marker in self._in(files, point.namespace or "*", point.function):
-            where = _shown(point, marker.file)
+            where = self._shown(point, marker.file)
             found[where, marker.probe.name, marker.probe.provider] = None
         return [_at(point, path, name, namespace=provider) for path, name, provider in found]
 
@@ -355,11 +365,6 @@ class ScriptPlaces:
         if point.provider not in USERS or has_glob(point.target) or has_glob(point.function):
             return []
         return near_names(point.function, self.files(point.target))
-
-
-def _shown(point: AttachPoint, file: ProgramFile) -> str:
-    """The path of a file as the name of a place has it: as it was typed, if it was."""
-    return point.target if "/" in point.target and not has_glob(point.target) else file.path
 
 
 def _no_file(point: AttachPoint) -> PointError:

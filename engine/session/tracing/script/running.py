@@ -7,6 +7,7 @@ output where it belongs; before a timer's action; and at once where an action re
 import random
 from collections.abc import Callable, Sequence
 from errno import EISDIR, ENOENT
+from fnmatch import fnmatchcase
 from os import strerror
 from typing import Any, Final, Literal
 
@@ -36,12 +37,20 @@ _FILE_MOST: Final = 1 << 20
 """Bytes of a file that `cat()` shows."""
 _CGROUP: Final = 1
 """The id of the one control group that a guest is in."""
+_HIERARCHY: Final = b"unified"
+"""The name that bpftrace gives the hierarchy of version 2."""
 _ROOT: Final = b"root"
 _TOOL: Final = b"bpftrace"
 OUTSIDE: Final = 1 << 22
 """The thread of begin and end, which belong to no hit; no thread of Linux has that number."""
 
 Space = Literal["user", "kernel"]
+
+
+def _cgroup_path(group: int, pattern: bytes) -> str:
+    """The path of a control group in the hierarchies that a pattern means: a guest has one."""
+    shown = group == _CGROUP and fnmatchcase(_HIERARCHY, pattern or b"*")
+    return f"{_HIERARCHY.decode()}:/" if shown else ""
 
 
 class ScriptExit(Exception):  # noqa: N818 - it is no error
@@ -406,6 +415,18 @@ class ScriptRun:
             frames, kernel = self._stack, self._kernel_frames
         return (frames[:kernel] if space == "kernel" else frames[kernel:])[:limit]
 
+    def build_ids(self, frames: tuple[int, ...], process: int) -> tuple[tuple[bytes, int], ...]:
+        """The build-id and the offset in its file of each frame; b"" and the address of others."""
+        found: list[tuple[bytes, int]] = []
+        for frame in frames:
+            module = self._located(frame, process).module
+            offset = None if module is None else module.image.file_offset(frame - module.bias)
+            ident = None if module is None else module.image.build_id
+            found.append(
+                (b"", frame) if not ident or offset is None else (bytes.fromhex(ident), offset)
+            )
+        return tuple(found)
+
     def function(self, address: int) -> bytes:
         """The name of the function at an address."""
         found = self._functions.get(address)
@@ -512,7 +533,7 @@ class ScriptRun:
             user_symbols=self._user_symbols,
             kernel_symbols=lambda address: self._user_symbols(address, 0),
             username=self._user_name,
-            cgroup_path=lambda group, pattern: "/",
+            cgroup_path=_cgroup_path,
             booted_at=self.session.clock.ahead,
         )
 
@@ -537,9 +558,13 @@ class ScriptRun:
         if session.user_programs is not None and process:
             assert self._tracing is not None, "the guest has run"
             return self._tracing.programs.locate_in_task(process, address)
-        running = session.machine.processes.get(process)
+        return self._modules_of(process).locate(address)
+
+    def _modules_of(self, process: int) -> Modules:
+        """The files of a process, which may have ended."""
+        running = self.session.machine.processes.get(process)
         modules = running.space.modules if running is not None and running.threads else None
-        return (modules or self._modules.get(process, session.space.modules)).locate(address)
+        return modules or self._modules.get(process, self.session.space.modules)
 
     def _found_symbols(self, address: int, process: int) -> list[SymbolName]:
         location = self._located(address, process)

@@ -88,6 +88,9 @@ def test_a_script_ends_a_boot_before_it_begins() -> None:
         ("kprobe:vfs_read+1 { }", "vfs_read+1"),
         ("kprobe:no_such { }", "kprobe:MODULE:FUNCTION waits for a module"),
         ('kprobe:vfs_read { print(reg("nothing")); }', "nothing"),
+        ("kprobe:vfs_read, kprobe:no_such { }", "No matches for kprobe no_such."),
+        ("kprobe:no_such* { } kprobe:vfs_read { }", "Probe has no valid attach points."),
+        ("rawtracepoint:other:sys_exit { }", "No matches for rawtracepoint other:sys_exit."),
     ],
 )
 def test_a_probe_that_is_nowhere_is_an_error_at_its_place(script: str, told: str) -> None:
@@ -95,3 +98,16 @@ def test_a_probe_that_is_nowhere_is_an_error_at_its_place(script: str, told: str
         outcome(script)
     assert told in str(failure.value)
     assert str(failure.value).startswith("stdin:1:")
+
+
+@pytest.mark.slow
+def test_actions_of_a_place_run_in_the_order_of_the_text() -> None:
+    """Also beside places that are not there, which the script allows."""
+    text, *_ = outcome(
+        "config = { missing_probes = warn }"
+        ' kretprobe:kmem_cache_create { print("fourth"); } fexit:kmem_cache_create'
+        ' { print("fifth"); exit(); } kprobe:kmem_cache_create,kprobe:no_such { print("first"); }'
+        ' kprobe:kmem_cache_c*e { print("second"); } fentry:kmem_cache_create,kprobe:no_such*'
+        ' { print("third"); } t:no:such { print(args.nothing); }'
+    )
+    assert text.split() == ["first", "second", "third", "fourth", "fifth"]

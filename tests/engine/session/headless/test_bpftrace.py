@@ -80,7 +80,7 @@ def test_a_text_that_is_none(program: str) -> None:
     with pytest.raises(KprobeTuiError, match="at most 4 MiB"):
         script_text("x.bt", bytes(5 << 20))
     with pytest.raises(KprobeTuiError, match="Invalid provider: 'foo'"):
-        list(list_probes(GuestConfig(program), "foo:x", verbose=False))
+        list(list_probes(GuestConfig(program), ("foo:x",), verbose=False))
 
 
 def test_types_are_looked_for_once_and_only_where_a_script_asks_for_arguments(

@@ -208,9 +208,27 @@ def test_warnings() -> None:
         assert any(text in remark.text for remark in checked(script).warnings), script
 
 
+def test_a_feature_that_may_change_is_told_once_and_without_a_place() -> None:
+    (remark,) = checked("begin { @x = tseries(1, 1s, 5); @x = tseries(2, 1s, 5); }").warnings
+    (line,) = remark.lines()
+    assert line.startswith("WARNING: Script is using an unstable feature: tseries. ")
+
+
 def test_an_option_that_nobody_asks_for() -> None:
-    with pytest.raises(WrongScriptError, match=r"unexpected option '--m'\n.*\n.*\nHINT: .* --n"):
-        checked('begin { print(getopt("n", 1)); }', "--m=1")
+    script = 'begin { print((getopt("n", 1), getopt("s", "x", "A text"))); }'
+    for words, expected in (
+        (
+            ("--m=1", "--k"),
+            "ERROR: unexpected program command line options: --m, --k\n"
+            "HINT: expected program options: --n, --s",
+        ),
+        (("--help",), "HINT: expected program options:\n--n\n--s: A text"),
+        (("--n=x",), "ERROR: program command line option --n invalid integer (value: x)"),
+        (("--s",), "ERROR: program command line option --s expects a string (value: true)"),
+    ):
+        with pytest.raises(WrongScriptError) as error:
+            checked(script, *words)
+        assert str(error.value) == expected
 
 
 def test_predicates_and_truth() -> None:

@@ -55,6 +55,7 @@ VALUES = (
     ('print(ntop(0x0100007f)); print(pton("::1")[15])', ["127.0.0.1", "1"]),
     ("print(sizeof(uint32)); print(strerror(2))", ["4", "No such file or directory"]),
     ("print(((int8[4])0x01020304)[1])", ["3"]),
+    ("print(ustack(build_id, 2))", ["", "ab 0x1000", "2000", ""]),
 )
 
 
@@ -116,7 +117,7 @@ def test_structures_are_read_through_pointers() -> None:
         + "uprobe:/bin/app:work { $n = (struct node *)arg0; print(($n.a, $n.b, $n.c, $n.d[2],"
         " $n.e)); print($n.next.b); print($n.next.next.a); $s = *$n; print($s.a); print($n.d) }"
     )
-    wanted = ["(7, seven, -9, 3, -3)", "eight", "0", "7", "[1,2,3]"]
+    wanted = ["(7, seven, -9, 3, 5)", "eight", "0", "7", "[1,2,3]"]
     assert outputs(text, hits, memory={0x100: node.ljust(64, b"\0"), 0x300: other}) == wanted
 
 
