@@ -87,7 +87,7 @@ def test_words_and_strings_are_shown_and_changed() -> None:
         await user.press("enter")
         await user.until(lambda: rows.line_count >= 1 and "mapped" not in rows.plain(0))
         await user.press("m")
-        assert source.mode is Mode.MAP
+        await user.until(lambda: source.mode is Mode.MAP)
 
     flow(steps, guest=sample("x86_64", "structs"))
 
