@@ -1,5 +1,6 @@
 """Memory as bytes, words, strings and an object's parts: shown, changed, refused in the past."""
 
+import pytest
 from controlkit import sample
 from flowkit import User, flow
 
@@ -63,6 +64,7 @@ def test_an_object_has_its_parts_laid_over_its_bytes() -> None:
     flow(steps, guest=sample("x86_64", "structs"))
 
 
+@pytest.mark.slow
 def test_words_and_strings_are_shown_and_changed() -> None:
     async def steps(user: User) -> None:
         await _stopped(user)
@@ -92,6 +94,7 @@ def test_words_and_strings_are_shown_and_changed() -> None:
     flow(steps, guest=sample("x86_64", "structs"))
 
 
+@pytest.mark.slow
 def test_the_past_is_not_changed() -> None:
     async def steps(user: User) -> None:
         await _stopped(user)
