@@ -582,7 +582,8 @@ class KprobeApp(App[int]):
             self.say(f"{command.text}: {why}", "warning")
             return True
         try:
-            self.controls.navigator.examine(self.browser.address_of(command.text))
+            place = command.text.removeprefix("&")
+            self.controls.navigator.examine(self.browser.address_of(place))
         except KprobeTuiError:
             return False
         self.say(f"{why}: bytes alone", "warning")

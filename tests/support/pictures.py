@@ -35,14 +35,19 @@ SCENES: Final = {
     ),
     "why": ("x86_64", (110, 34), "g ~fibonacci+1 enter y"),
     "narrow": ("x86_64", (80, 24), "p ~fibonacci enter 8 b 1 c @stopped"),
+    "object": (
+        "x86_64/structs",
+        (110, 34),
+        "colon ~b space ~transfer enter c @stopped colon ~examine space ~*payment@2 enter z",
+    ),
     "kernel": (
         "uml",
         (110, 34),
         "p ~p:open space ~do_filp_open space ~name=+0(+0(%si)):string enter c @ended 6 G k",
     ),
 }
-"""By name: architecture of the sample, size of the terminal, steps as in `test_snapshots.py`.
-`uml` is user-mode Linux."""
+"""By name: architecture of the sample, or the sample too, size of the terminal, steps as in
+`test_snapshots.py`. `uml` is user-mode Linux."""
 
 
 def _guest(arch: str, folder: str) -> Any:
@@ -50,7 +55,8 @@ def _guest(arch: str, folder: str) -> Any:
     from engine.session import GuestConfig
 
     if arch != "uml":
-        return GuestConfig(f"samples/bin/{arch}/recursion", history=True)
+        name = arch if "/" in arch else f"{arch}/recursion"
+        return GuestConfig(f"samples/bin/{name}", history=True)
     from kernelimages import UML_61, image_path
 
     kernel = {"KERNEL": str(image_path(UML_61))}

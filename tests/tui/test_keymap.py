@@ -1,5 +1,6 @@
 """The keys that footer and help list: those that work as the guest is now."""
 
+import pytest
 from flowkit import User, flow
 from textual.widgets import Input
 
@@ -7,6 +8,7 @@ from engine.session.protocol.views import RunState
 from tui.keymap import ACTIONS, Need, Situation, When
 
 
+@pytest.mark.slow
 def test_what_is_left_out_says_why_it_does_nothing() -> None:
     async def steps(user: User) -> None:
         left_out = [action for action in ACTIONS if action.lacks(Situation(user.view))]

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from typing import ParamSpec, TypeVar
 from unittest.mock import patch
 
+import pytest
 from flowkit import User, flow
 
 from engine.session.browse.browser import Browser
@@ -60,6 +61,7 @@ def test_a_letter_asks_for_nothing_and_makes_no_definition() -> None:
         flow(steps)
 
 
+@pytest.mark.slow
 def test_enter_waits_for_the_names_and_says_why_a_place_is_none() -> None:
     async def steps(user: User) -> None:
         await user.press("ctrl+p")

@@ -40,7 +40,7 @@ An object is shown with the offset, value, type and bytes of each part and with 
 between them, at each stop anew. `:vmmap` prints the map, or the part of a file.
 """
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("m", "mode", "Stack/bytes/map", show=False, id="memory.mode"),
+        Binding("m", "mode", "Another form", show=False, id="memory.mode"),
         Binding("equals_sign", "set", "Set", show=False, key_display="=", id="memory.set"),
         Binding("W", "who_wrote", "Who wrote", show=False, id="memory.who_wrote"),
         Binding("X", "where_from", "Where from", show=False, id="memory.where_from"),

@@ -61,7 +61,8 @@ class FieldLines:
         if field is None:
             if index:
                 return Text("... more parts", looks("note"), no_wrap=True)
-            text = Text(harmless(layout.type, looks.ascii_only), looks("name"), no_wrap=True)
+            text = Text(no_wrap=True)
+            text.append(harmless(layout.type, looks.ascii_only), looks("name"))
             text.append(f"  {layout.size} bytes at {layout.address:#x}", looks("dim"))
             return text
         return self._part(layout, field, width, looks)
@@ -69,7 +70,8 @@ class FieldLines:
     def _part(self, layout: LayoutView, field: FieldView, width: int, looks: Looks) -> Text:
         plain = looks.ascii_only
         offset = f"{field.offset:+#06x}" + (f":{field.bits[0]}" if field.bits else "")
-        text = Text(f"{offset:<9}", looks("dim"), no_wrap=True)
+        text = Text(no_wrap=True)
+        text.append(f"{offset:<9}", looks("dim"))
         indent = " " * (_INDENT * field.level)
         shown = _short(self._bytes(layout, field))
         if not field.name:
@@ -81,7 +83,8 @@ class FieldLines:
             if width >= _TYPED or not field.value:
                 kind = harmless(field.type, plain)
                 bits = f" : {field.bits[1]}" if field.bits else ""
-                text.append(f"  {kind}{bits}", looks("dim"))
+                gap = "  " if field.value else ""
+                text.append(f"{gap}{kind}{bits}", looks("dim"))
         room = width - text.cell_len - 2
         if len(shown) <= room and (field.value or not field.name):
             text.append(shown.rjust(room + 2), looks("dim"))

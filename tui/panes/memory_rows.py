@@ -266,7 +266,8 @@ class MemoryRows(LineSource):
         data, digits = self._bytes_at(address, _ROW), 2 * self.word
         if _ADDRESS + (digits + 1) * len(data) // self.word > width:
             digits = 0  # there is no room for zeros in front
-        text = Text(f"{address:012x}  ", looks("dim"), no_wrap=True)
+        text = Text(no_wrap=True)
+        text.append(f"{address:012x}  ", looks("dim"))
         places: list[str] = []
         for at in range(0, len(data) - self.word + 1, self.word):
             value = int.from_bytes(data[at : at + self.word], self.order)
@@ -285,7 +286,8 @@ class MemoryRows(LineSource):
             more = f"Enter looks on from {onward:#x}" if onward else "nothing is mapped behind"
             return Text(more, looks("note"))
         string = found[index]
-        text = Text(f"{string.address:012x}  ", looks("dim"), no_wrap=True)
+        text = Text(no_wrap=True)
+        text.append(f"{string.address:012x}  ", looks("dim"))
         text.append(f"{len(string.data):>5}  ", looks("dim"))
         text.append(harmless(string.text, looks.ascii_only), looks("name"))
         if not string.ended:

@@ -41,8 +41,10 @@ def object_of(value: TypedValue, scope: FrameScope) -> TypedValue:
         raise CommandError(value.missing.strip("<>"))
     if value.address is None:
         raise CommandError("it is nothing in memory; *(TYPE *)ADDR is")
-    if value.type.resolved.kind is TypeKind.FUNCTION or not value.type.size:
-        raise CommandError("its type has no parts and no size")
+    if value.type.resolved.kind is TypeKind.FUNCTION:
+        raise CommandError("a function has no parts")
+    if not value.type.size:
+        raise CommandError("its type is not known; *(struct NAME *)ADDR names one")
     return value
 
 

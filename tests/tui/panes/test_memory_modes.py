@@ -1,5 +1,6 @@
 """Memory as bytes, words, strings and an object's parts: shown, changed, refused in the past."""
 
+import pytest
 from controlkit import sample
 from flowkit import User, flow
 
@@ -63,6 +64,7 @@ def test_an_object_has_its_parts_laid_over_its_bytes() -> None:
     flow(steps, guest=sample("x86_64", "structs"))
 
 
+@pytest.mark.slow
 def test_words_and_strings_are_shown_and_changed() -> None:
     async def steps(user: User) -> None:
         await _stopped(user)
@@ -87,11 +89,12 @@ def test_words_and_strings_are_shown_and_changed() -> None:
         await user.press("enter")
         await user.until(lambda: rows.line_count >= 1 and "mapped" not in rows.plain(0))
         await user.press("m")
-        assert source.mode is Mode.MAP
+        await user.until(lambda: source.mode is Mode.MAP)
 
     flow(steps, guest=sample("x86_64", "structs"))
 
 
+@pytest.mark.slow
 def test_the_past_is_not_changed() -> None:
     async def steps(user: User) -> None:
         await _stopped(user)
