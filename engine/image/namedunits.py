@@ -155,7 +155,7 @@ class NamedUnits:
     def _without_vain(
         self, found: set[int], names: tuple[str, ...], spelled: Sequence[bytes]
     ) -> set[int]:
-        """Those of some units in which the bytes of a name are that of an entry.
+        """The units among some in which the bytes of a name are the name of an entry.
 
         Short offsets stand in units by chance, and a unit may have half a million entries, whose
         names would all be read. Where bytes alone do not tell, all units are left.
