@@ -123,6 +123,7 @@ class NamedUnits:
             found = self._holding_names(spelled)
             if found is None:
                 return self._starts
+            found = self._without_vain(found, names, spelled)
             if self._info.section(".gnu_debugaltlink"):
                 needles = self._in_supplement(names, spelled, instances)
                 if not self._follow(needles, found):
@@ -150,6 +151,27 @@ class NamedUnits:
             for at in _occurrences(table, needle):
                 found.update(self._indexing(at))
         return found
+
+    def _without_vain(
+        self, found: set[int], names: tuple[str, ...], spelled: Sequence[bytes]
+    ) -> set[int]:
+        """The units among some in which the bytes of a name are the name of an entry.
+
+        Short offsets stand in units by chance, and a unit may have half a million entries, whose
+        names would all be read. Where bytes alone do not tell, all units are left.
+        """
+        elsewhere = (".debug_str_offsets", ".gnu_debugaltlink")
+        if any(self._info.section(section) for section in elsewhere):
+            return found
+        strings = (at for at in _strings(self._info, spelled) if at < 1 << 32)
+        offsets = [struct.pack(self._info.order + "I", at) for at in strings]
+        wanted = frozenset(names)
+        return {
+            unit
+            for unit in found
+            if unit in self._skeletons
+            or _has_own(self._info.unit("info", unit), (*spelled, *offsets), wanted)
+        }
 
     def _indexing(self, place: int) -> list[int]:
         """The units whose strings are in the part of .debug_str_offsets around a place."""
@@ -311,3 +333,30 @@ def _entries(unit: Unit, names: Iterable[str], instances: bool) -> Iterator[int]
                 told |= {name.partition("<")[0] for name in told if name}
             if wanted & told:
                 yield die.offset
+
+
+def _has_own(unit: Unit, needles: Iterable[bytes], wanted: frozenset[str]) -> bool:
+    """True if an entry that holds some bytes has one of the names itself, perhaps with arguments.
+
+    A damaged unit is said to have one: whoever reads it says what is wrong.
+    """
+    try:
+        offsets, looked = unit.shape.offsets, set[int]()
+        for needle in needles:
+            at = unit.data.find(needle, unit.top, unit.end)
+            while at >= 0:
+                index = bisect_right(offsets, at) - 1
+                if index not in looked:
+                    looked.add(index)
+                    own = _own_names(Die(unit, offsets[index]))
+                    if wanted & own or wanted & {name.partition("<")[0] for name in own}:
+                        return True
+                at = unit.data.find(needle, at + 1, unit.end)
+    except DamagedError:
+        return True
+    return False
+
+
+def _own_names(die: Die) -> set[str]:
+    names = (dies.AT_NAME, dies.AT_LINKAGE_NAME, dies.AT_MIPS_LINKAGE_NAME)
+    return {name for attribute in names if (name := die.string(attribute))}
