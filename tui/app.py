@@ -35,9 +35,11 @@ from tui.exploring import Exploring
 from tui.guest_input import GuestInput
 from tui.key_queue import KeyQueue
 from tui.keymap import BY_ID, Action, bindings, spelled
-from tui.lessons import LESSONS, Lesson, find_lesson, list_lessons
+from tui.lessons import LESSONS, Lesson, find_lesson
 from tui.lessons.checks import Seen
 from tui.lessons.guide import LessonGuide
+from tui.lessons.opening import lesson_config
+from tui.lessons.screen import LessonsScreen
 from tui.messages import Ask, Copied, Followed, Located, Say, Written
 from tui.palette import Everything
 from tui.panes.code_view import CodeView
@@ -759,24 +761,29 @@ class KprobeApp(App[int]):
             CommandError: there is no such lesson or word.
         """
         if not text:
-            self.panes.console.typed("learn")
-            self.panes.console.printed("\n".join(list_lessons()))
-            self.body.show_pane("console")
-            self.call_after_refresh(self.panes.console.show_answer)
-            self.say(":learn N opens one; 1 is the code")
+            self.push_screen(LessonsScreen(), self._chosen)
         elif self.guide is not None and text in self.guide.words:
             self.guide.act(text)
         else:
             self.open_lesson(find_lesson(text))
 
+    def _chosen(self, lesson: Lesson | None) -> None:
+        if lesson is not None:
+            try:
+                self.open_lesson(lesson)
+            except CommandError as error:
+                self.say(f"{error}\n{error.hint}", "error")
+
     def open_lesson(self, lesson: Lesson) -> None:
         """Leave this guest for that of a lesson.
 
         Raises:
-            CommandError: the interface is in a browser's page, which ends with its guest.
+            CommandError: that guest is not there, or the interface is in a browser's page, which
+                ends with its guest.
         """
         if self.is_web:
             raise CommandError("the page of a browser shows one guest; load it again for another")
+        lesson_config(lesson)  # its guest may not be there
         self.wanted_lesson = lesson
         self.exit(0)
 

@@ -1,8 +1,10 @@
 """`:explore`: a search of schedules in a process of its own, with the result in the console."""
 
 import asyncio
+import os
 import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import Final
 
 from msgspec.structs import replace
@@ -12,6 +14,8 @@ from engine.session import GuestConfig
 from tui.desk import Desk
 from tui.panes.console import ConsolePane
 
+_HOME: Final = str(Path(__file__).parents[1])
+"""The folder of our packages: site-packages, or a checkout."""
 _USUAL: Final = 100
 """Seeds that are tried."""
 _MOST: Final = 100_000
@@ -74,8 +78,10 @@ class Exploring:
         return [*where, config.guest, *config.args]
 
     async def _search(self, words: list[str], done: Callable[[], object]) -> None:
+        path = os.pathsep.join(filter(None, (_HOME, os.environ.get("PYTHONPATH"))))
         process = await asyncio.create_subprocess_exec(
             *(sys.executable, "-P", "-m", "tui", *words),
+            env={**os.environ, "PYTHONPATH": path},
             stdin=asyncio.subprocess.DEVNULL,
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.STDOUT,
@@ -84,6 +90,6 @@ class Exploring:
             output, _ = await process.communicate()
         finally:
             if process.returncode is None:  # the interface ends
-                process.kill()
+                process.terminate()
         self._console.printed(output.decode(errors="surrogateescape"))
         done()

@@ -17,6 +17,7 @@ from engine.session.protocol.config import architectures
 from tui import render
 from tui.contrast import ContrastFilter
 from tui.lessons import LESSONS, Lesson, load_lesson
+from tui.lessons.screen import lesson_line
 from tui.widgets.hints import Hints
 
 
@@ -99,7 +100,7 @@ def _lines(readme: Path) -> list[str]:
 
 _SAMPLES_HEAD: Final = (
     "kprobe-tui GUEST opens a program of yours.\n"
-    "These come with it, each with a first lesson: press Enter on one. l: lessons in steps."
+    "These come with it, each with a first lesson: Enter opens one. l: more lessons"
 )
 _LESSONS_HEAD: Final = (
     "Lessons of five minutes: each says what to do and sees that it is done.\n"
@@ -187,10 +188,7 @@ class Picker(App[str]):
             lines = [self._line(sample) for sample in self._samples]
         else:
             self._lessons = [load_lesson(name) for name in LESSONS]
-            lines = [
-                Content.assemble((f" {lesson.number:>2} ", "$text-accent"), lesson.title)
-                for lesson in self._lessons
-            ]
+            lines = [lesson_line(lesson) for lesson in self._lessons]
         self.query_one("#head", Static).update(_LESSONS_HEAD if self._lessons else _SAMPLES_HEAD)
         choices.set_options([Option(line) for line in lines])
         choices.highlighted = 0

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import click
+from click.shell_completion import CompletionItem
 
 if TYPE_CHECKING:
     from tui.lessons import Lesson
@@ -50,6 +51,16 @@ def init() -> None:
     click.echo(str(write_template()))
 
 
+def _begun(
+    context: click.Context, param: click.Parameter, incomplete: str
+) -> list[CompletionItem]:
+    """The lessons that begin with a text, with what each is about."""
+    from tui.lessons import LESSONS, load_lesson
+
+    found = [load_lesson(name) for name in LESSONS if name.startswith(incomplete)]
+    return [CompletionItem(lesson.name, help=lesson.about) for lesson in found]
+
+
 def learn_command(open_lesson: OpenLesson) -> click.Command:
     """Make the subcommand.
 
@@ -62,7 +73,7 @@ def learn_command(open_lesson: OpenLesson) -> click.Command:
         "--kernel", default="", metavar="IMAGE", help="The kernel image for the lesson about one."
     )
     @click.option("--ascii", "ascii_only", is_flag=True, help="Draw with ASCII only.")
-    @click.argument("lesson", required=False)
+    @click.argument("lesson", required=False, shell_complete=_begun)
     def learn(lesson: str | None, kernel: str, ascii_only: bool) -> int:
         """List the lessons, or open LESSON, a number or a name, in the interface."""
         from tui.lessons import find_lesson, list_lessons

@@ -207,7 +207,10 @@ def test_the_strip_and_its_keys() -> None:
         await user.command("learn hnt")
         await user.says("hnt: no such lesson")
         await user.command("learn")
-        await user.shows("12  your-machine")
+        await user.shows("12 From here to your own machine")
+        await user.press("j", "k", "j")
+        await user.shows("When a jump stands in place")
+        await user.press("escape")
         await user.press("colon")
         await user.type("learn bac")
         await user.press("tab")
@@ -223,7 +226,7 @@ def test_what_is_done_already_waits() -> None:
         guide = user.app.guide
         assert guide is not None
         await user.press(";", "n")
-        await place(user, "p fibonacci")
+        await place(user, "p:demo/fib fibonacci")
         await user.press(";", "b")
         await user.shows("That is so already")
         assert guide.walk.at == 0

@@ -132,7 +132,10 @@ class LessonGuide:
             self.walk.skip()
             self._moved()
         elif self.walk.lesson.number < len(LESSONS):
-            self._room.open_lesson(load_lesson(LESSONS[self.walk.lesson.number]))
+            try:
+                self._room.open_lesson(load_lesson(LESSONS[self.walk.lesson.number]))
+            except CommandError as error:
+                self._room.say(f"{error}\n{error.hint}", "error")
         else:
             self._room.say("that was the last lesson; :learn lists them")
 
