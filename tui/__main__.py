@@ -141,7 +141,7 @@ def open_interface(options: "InterfaceOptions", lesson: "Lesson | None" = None) 
     while True:
         app = KprobeApp(
             guest,
-            definitions=options.definitions,
+            definitions=options.definitions if lesson is None else (),
             kernel_rules=options.kernel_rules if lesson is None else lesson.guest.kernel_rules,
             settings=settings,
             fresh=options.fresh or lesson is not None,

@@ -204,7 +204,7 @@ asyncio.run(use())
 """
 
 
-LESSON = '''title = "A throwaway lesson"
+LESSON = """title = "A throwaway lesson"
 about = "What a lesson needs"
 
 [guest]
@@ -216,7 +216,7 @@ do = "Press `c`."
 check = ["state ended"]
 right = "Ended."
 hint = "`c` continues."
-'''
+"""
 
 
 @pytest.fixture(scope="module")
@@ -310,7 +310,9 @@ def test_a_pane(house: Path) -> None:
 
 def test_a_lesson(house: Path) -> None:
     line = '    "throwaway",'
-    add(house, "tui/lessons/throwaway.toml", LESSON, "tui/lessons/__init__.py", '    "race",', line)
+    add(
+        house, "tui/lessons/throwaway.toml", LESSON, "tui/lessons/__init__.py", '    "race",', line
+    )
     listed = said(house, "-m", "tui", "learn")
     assert " 8  throwaway      A throwaway lesson\n" in listed
     assert " 9  race " in listed

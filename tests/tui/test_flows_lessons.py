@@ -103,8 +103,8 @@ KEYS: dict[str, tuple[Keys, ...]] = {
         ("p", "~strlen", "enter"),
         (':call strlen("hello")',),
         (":go ksys_read", "y"),
-        ("escape", ":go kprobe_ftrace_handler", "y"),
-        ("escape", ":p:demo/no kprobe_ftrace_handler"),
+        ("escape", ":go get_kprobe", "y"),
+        ("escape", ":p:demo/no get_kprobe"),
     ),
     "your-machine": (
         (":p:demo/fib fibonacci n=%di:u32",),

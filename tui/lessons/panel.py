@@ -40,6 +40,7 @@ class LessonPanel(Widget):
     """
 
     can_focus = True
+    FOCUS_ON_CLICK = False
     ALLOW_SELECT = False
     DEFAULT_CSS = """
     LessonPanel { height: 8; width: 1fr; background: $boost; }
