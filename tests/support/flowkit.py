@@ -25,7 +25,7 @@ from tui.panes.registry import Panes
 from tui.settings import Settings
 from tui.widgets.bars import MessageLine
 
-PATIENCE = 20.0
+PATIENCE = 240.0
 SMALL, LARGE = (80, 24), (120, 40)
 SIZES = [SMALL, pytest.param(LARGE, marks=pytest.mark.slow)]
 sizes = pytest.mark.parametrize("size", SIZES)

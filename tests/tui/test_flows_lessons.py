@@ -102,9 +102,9 @@ KEYS: dict[str, tuple[Keys, ...]] = {
     "kernel": (
         ("p", "~strlen", "enter"),
         (':call strlen("hello")',),
+        (":r:demo/len strlen ret=$retval", ':call strlen("kprobe")'),
         (":go ksys_read", "y"),
         ("escape", ":go get_kprobe", "y"),
-        ("escape", ":p:demo/no get_kprobe"),
     ),
     "your-machine": (
         (":p:demo/fib fibonacci n=%di:u32",),
@@ -144,6 +144,8 @@ def lead(name: str, size: tuple[int, int], kernel: str = "") -> None:
             await user.until(lambda number=number: walk.at == number + 1, f"step {number + 1}")
             assert walk.right == walk.lesson.steps[number].right
         assert walk.step is None
+        if user.app.seen().dialog:  # it hides the strip
+            await user.press("escape")
         await user.shows(f"That was lesson {walk.lesson.number}")
 
     lesson_flow(steps, load_lesson(name), size=size, kernel=kernel)
