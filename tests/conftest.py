@@ -106,6 +106,7 @@ def pytest_configure(config: pytest.Config) -> None:
     signal.signal(signal.SIGHUP, signal.SIG_DFL)
     cache = Path(os.environ.get("KPROBE_TUI_CACHE") or config.rootpath / ".cache")
     os.environ.setdefault("KPROBE_TUI_KERNEL_CACHE", str(cache / "kernel-cache"))
+    os.environ.setdefault("KPROBE_TUI_NAME_CACHE", str(cache / "name-cache"))
     keep_bytecode(cache / "bytecode")
     if not is_worker(config):
         config.stash[RUN_FOLDER] = RunFolder()

@@ -8,7 +8,6 @@ from typing import ClassVar, Final, TypeVar
 from rich.text import Text
 from textual.app import App, ComposeResult
 from textual.binding import Binding, BindingType
-from textual.command import Provider
 from textual.events import Event, Key
 from textual.filter import Monochrome, NoColor
 from textual.screen import Screen
@@ -16,7 +15,7 @@ from textual.scrollbar import ScrollBar, ScrollBarRender
 from textual.timer import Timer
 from textual.widgets import Input
 
-from engine.errors import CommandError
+from engine.errors import CommandError, KprobeTuiError
 from engine.escaping import escaped
 from engine.message_text import counted
 from engine.session import GuestConfig
@@ -34,7 +33,7 @@ from tui.controls import Controls
 from tui.exploring import Exploring
 from tui.guest_input import GuestInput
 from tui.key_queue import KeyQueue
-from tui.keymap import BY_ID, Action, bindings, spelled
+from tui.keymap import ACTIONS, BY_ID, Action, Situation, bindings, spelled
 from tui.lessons import LESSONS, Lesson, find_lesson
 from tui.lessons.checks import Seen
 from tui.lessons.guide import LessonGuide
@@ -56,6 +55,7 @@ from tui.screens.compositor import keep_layouts
 from tui.screens.handbook import HandbookScreen
 from tui.screens.help import HelpScreen
 from tui.screens.main import MainScreen
+from tui.screens.palette import PaletteScreen
 from tui.session_restore import SessionRestore
 from tui.settings import Settings
 from tui.source_files import SourceFiles
@@ -143,7 +143,6 @@ class KprobeApp(App[int]):
     TITLE = "kprobe-tui"
     ENABLE_COMMAND_PALETTE = True
     COMMAND_PALETTE_BINDING = "ctrl+p"
-    COMMANDS: ClassVar[set[type[Provider] | Callable[[], type[Provider]]]] = {Everything}
     BINDINGS: ClassVar[list[BindingType]] = [*bindings(spec.key for spec in PANES)]
 
     def __init__(
@@ -182,6 +181,7 @@ class KprobeApp(App[int]):
         self.view = GuestView()
         self.words: dict[str, str] = {}
         self._answered = self._moved = False
+        self._hinted_at: tuple[bool, ...] = ()
         self.key_queue = KeyQueue(self, super().on_event)
         self.browser = Browser(config)
         self.bridge = Bridge(
@@ -341,6 +341,19 @@ class KprobeApp(App[int]):
         """Ask for a place, of which some was typed as the end of a chord that was none."""
         self.controls.navigator.ask(text)
 
+    def action_command_palette(self) -> None:
+        """Show everything by its name."""
+        if not isinstance(self.screen, PaletteScreen):
+            self.push_screen(PaletteScreen(Everything(self.controls)), self._chosen)
+
+    def _chosen(self, do: Callable[[], object] | None) -> None:
+        """Do what was chosen in the palette."""
+        if do is not None:
+            try:
+                do()
+            except KprobeTuiError as error:
+                self.say(str(error), "error")
+
     def action_stay(self) -> None:
         """A key that means something to terminals only."""
         self.say("q quits")
@@ -391,6 +404,12 @@ class KprobeApp(App[int]):
                         panes.memory.remember(address, pieces)
                 case ev.WordsRead(cmd.ReadWords(first), words):
                     panes.memory.remember_words(first, words)
+                case ev.LayoutRead(cmd.ReadLayout(text, again), layout):
+                    if again:
+                        panes.memory.remember_layout(layout)
+                    else:
+                        self.body.show_pane("memory")
+                        panes.memory.examine(text, layout)
                 case ev.PartsRead(cmd.ReadParts() as asked, found):
                     panes.backtrace.remember(asked, found)
                 case ev.OriginFound():
@@ -482,10 +501,12 @@ class KprobeApp(App[int]):
         if view.state is not RunState.RUNNING:
             self.controls.motions.stands()
         self._guest_input.show(view)
-        if old.state is not view.state:
+        hinted = self._hinted()
+        if hinted != self._hinted_at:
+            self._hinted_at = hinted
             self._hints.renew()
-            if view.state is RunState.ENDED:
-                self._look_at_source(view)
+        if old.state is not view.state and view.state is RunState.ENDED:
+            self._look_at_source(view)
         if view.frame != old.frame and view.frame < len(view.frames):
             self.controls.navigator.show_code(view.frames[view.frame].pc)
         if self._moved or old.state is not view.state or old.reason != view.reason:
@@ -563,6 +584,8 @@ class KprobeApp(App[int]):
             self.controls.slow_motion.stop()
         if isinstance(command, cmd.TraceFunctions):
             self.controls.functions.refused(command.globs)
+        if isinstance(command, cmd.ReadLayout) and self._only_bytes(command, event.text):
+            return
         if isinstance(command, cmd.TypedLine):
             self._answered = True
             if event.hint:  # it did not get as far as to print that
@@ -572,6 +595,18 @@ class KprobeApp(App[int]):
             self.controls.probes.refused(command)
             hint += f"\n{self.key_text(BY_ID['correct'])} edits it"
         self.say(f"{event.text}{hint}", "error")
+
+    def _only_bytes(self, command: cmd.ReadLayout, why: str) -> bool:
+        """Show a place without a type that is known as bytes; False if it is no place."""
+        if command.again:
+            self.say(f"{command.text}: {why}", "warning")
+            return True
+        try:
+            self.controls.navigator.examine(self.browser.address_of(command.text))
+        except KprobeTuiError:
+            return False
+        self.say(f"{why}: bytes alone", "warning")
+        return True
 
     # -- from panes -------------------------------------------------------------------------
 
@@ -623,7 +658,7 @@ class KprobeApp(App[int]):
 
     def on_memory_pane_editing(self, message: MemoryPane.Editing) -> None:
         """Memory is to be set."""
-        self.controls.guest.set_bytes(message.address, message.data)
+        self.controls.guest.set_memory(message.address, message.data, message.how, message.what)
 
     def on_graph_pane_deeper(self, message: GraphPane.Deeper) -> None:
         """Other calls are to be followed from now on."""
@@ -649,9 +684,19 @@ class KprobeApp(App[int]):
                 self._guest_input.leave()
 
     def _fits(self, binding: Binding) -> bool:
-        """True if a key makes sense as the guest is now: others need not be hinted at."""
+        """True if a key does something as the guest is now: others need not be hinted at."""
         action = BY_ID.get(binding.id or "")
-        return action is None or action.when.holds(self.view.state)
+        return action is None or action.is_hinted(self._situation)
+
+    def _hinted(self) -> tuple[bool, ...]:
+        """Which keys of the footer work, by the order of the actions."""
+        now = self._situation
+        return tuple(action.is_hinted(now) for action in ACTIONS if action.show)
+
+    @property
+    def _situation(self) -> Situation:
+        view = self.view
+        return Situation(view, nowhere=self.browser.rests(view.pc))
 
     # -- the desk ---------------------------------------------------------------------------
 
@@ -733,7 +778,11 @@ class KprobeApp(App[int]):
         text = next((node.HELP for node in nodes if node.HELP), "")
         pane = next((node.id or "" for node in nodes if isinstance(node, Pane)), "")
         chapter = chapter_of(pane)
-        self.push_screen(HandbookScreen(chapter, lambda: HelpScreen(text or "", self.key_text)))
+
+        def keys() -> HelpScreen:
+            return HelpScreen(text or "", self.key_text, self._situation)
+
+        self.push_screen(HandbookScreen(chapter, keys))
 
     def explore(self, text: str) -> None:
         """Search the schedules of the guest's threads for one that ends in another way.

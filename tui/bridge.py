@@ -22,6 +22,10 @@ _RUNNING: Final = 3
 """Ticks between two views of a guest that runs: ten a second are as many as anybody reads."""
 _LIVELY: Final = 15
 """Ticks after a change of state for which each has its view: what is short is seen to end."""
+_FLOWING: Final = 0.1
+"""Seconds between two deliveries then: each has the screen painted."""
+_ANSWERED: Final = 0.5
+"""Seconds after a command for which news come as soon as they can: its answer is among them."""
 _LATE: Final = 0.1
 """Seconds after which news are delivered even if keys keep coming."""
 _SOON: Final = 0.004
@@ -67,6 +71,8 @@ class Bridge:
         self._last = 0.0
         self._asked = False
         self._scheduled = False
+        self._drain: asyncio.TimerHandle | None = None
+        self._quick_until = 0.0
         self.running = False
         self._pending: cmd.Command | None = None
         self._asked_behind: cmd.Command | None = None
@@ -84,6 +90,11 @@ class Bridge:
         """Have a command carried out; its view comes when it is done, or when one is asked for."""
         if kind_of(command).changes_view:
             self._pending, self._posted = command, time.monotonic()
+        self._quick_until = time.monotonic() + _ANSWERED
+        if self._drain is not None:  # which may be far off
+            self._drain.cancel()
+            self._drain, self._scheduled = None, False
+            self._schedule()
         self._worker.post(command)
 
     def start(self) -> None:
@@ -122,13 +133,16 @@ class Bridge:
         if self._scheduled or self._loop is None:
             return
         self._scheduled = True
-        wait = max(self._last + PERIOD - time.monotonic(), 0)
-        self._loop.call_later(wait, self.drain)
+        now = time.monotonic()
+        runs_on = self.running and not self._blocked and self._ticks > _LIVELY
+        pause = _FLOWING if runs_on and now > self._quick_until else PERIOD
+        self._drain = self._loop.call_later(max(self._last + pause - now, 0), self.drain)
 
     def drain(self) -> None:
         """Take what there is and deliver it."""
         if self._loop is None:
             return
+        self._drain = None
         now = time.monotonic()
         if self._scheduled and now - self._last < _LATE and self._busy():
             self._loop.call_later(_SOON, self.drain)

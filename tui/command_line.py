@@ -13,7 +13,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from engine.errors import CommandError
+from engine.errors import CommandError, KprobeTuiError
 from engine.session.protocol import commands as cmd
 from tui.controls import Controls
 from tui.guest_editor import number
@@ -74,8 +74,16 @@ def _goto(on: Controls, rest: str) -> None:
 
 
 def _examine(on: Controls, rest: str) -> None:
-    address = on.browser.address_of(_needed(rest, "an address"))
-    on.navigator.examine(address)
+    text = _needed(rest, "a PLACE or an object")
+    try:
+        address = on.browser.address_of(text)
+    except KprobeTuiError:
+        on.desk.post(cmd.ReadLayout(rest.strip()))
+        return
+    if on.browser.is_code(address) or text[:1].isdigit():
+        on.navigator.examine(address)
+    else:
+        on.desk.post(cmd.ReadLayout(text))
 
 
 def _set(on: Controls, rest: str) -> None:
@@ -332,7 +340,13 @@ COMMANDS: Final[tuple[CommandSpec, ...]] = (
         ("goto",), "#EVENT|40%|TICK|BOOKMARK|start|end", "go to a moment of the run", _goto
     ),
     CommandSpec(("refill",), "", "make the log of the recorded run anew", _post(cmd.Refill())),
-    CommandSpec(("examine",), "PLACE", "show memory in its pane", _examine, places=True),
+    CommandSpec(
+        ("examine",),
+        "PLACE|&OBJECT",
+        "show memory in its pane, of an object its parts",
+        _examine,
+        places=True,
+    ),
     CommandSpec(("pane",), "NAME", "go to a pane", _pane),
     CommandSpec(("thread", "inferior"), "[N]", "look at another thread", _thread),
     CommandSpec(("info",), "threads|probes|...", "gdb's, or the pane that shows it", _info),

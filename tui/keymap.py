@@ -12,14 +12,14 @@ from msgspec import Struct
 from textual.binding import Binding
 
 from engine.session.protocol import commands as cmd
-from engine.session.protocol.views import RunState
+from engine.session.protocol.views import GuestView, RunState
 
 if TYPE_CHECKING:  # settings and help need the table without all that it acts on
     from tui.controls import Controls
 
 
 class When(Enum):
-    """The moods of a guest in which an action makes sense."""
+    """The moods of a guest in which an action works."""
 
     ALWAYS = frozenset(RunState)
     STANDS = frozenset({RunState.READY, RunState.STOPPED})
@@ -30,6 +30,69 @@ class When(Enum):
     def holds(self, state: RunState) -> bool:
         """True if a guest in this state is in the mood."""
         return state in self.value
+
+    @property
+    def text(self) -> str:
+        """The mood in words, as what does not work now waits for it."""
+        return _MOODS[self]
+
+
+_MOODS: Final = {
+    When.ALWAYS: "always",
+    When.STANDS: "while the program stands",
+    When.RUNS: "while the program runs",
+    When.ENDED: "when the program has ended",
+    When.HAS_RUN: "when the program has run",
+}
+
+
+class Need(Enum):
+    """Something that an action does not work without, in words."""
+
+    CODE = "where a function is called: `:call FUNC(ARGS)`"
+    LINES = "where the code has source lines"
+    CALLER = "in a function whose caller is known"
+    CALLED = "in a caller's frame"
+    HISTORY = "in a recorded run"
+    EVENTS = "when events are recorded"
+    PROBES = "when a probe is placed"
+    UNDO = "when something can be undone"
+    REDO = "when something was undone"
+
+
+class Situation(Struct, frozen=True):
+    """The facts that decide which actions work.
+
+    Attributes:
+        view: the guest.
+        nowhere: no function of a kernel image is called: there is nothing to run or to step.
+    """
+
+    view: GuestView = GuestView()
+    nowhere: bool = False
+
+    def has(self, need: Need) -> bool:
+        """True if something is there that an action needs."""
+        view = self.view
+        match need:
+            case Need.CODE:
+                return not self.nowhere
+            case Need.LINES:
+                return view.line is not None
+            case Need.CALLER:
+                return len(view.frames) > 1
+            case Need.CALLED:
+                return view.frame > 0
+            case Need.HISTORY:
+                return view.history is not None
+            case Need.EVENTS:
+                return view.events > 0
+            case Need.PROBES:
+                return bool(view.probes)
+            case Need.UNDO:
+                return bool(view.undo)
+            case Need.REDO:
+                return bool(view.redo)
 
 
 class Action(Struct, frozen=True):
@@ -43,7 +106,9 @@ class Action(Struct, frozen=True):
         do: does it.
         show: whether the footer shows it.
         task: what people want when they do it: a heading of the help.
-        when: how the guest is when the footer shows it.
+        when: how the guest is when it works.
+        needs: what else it does not work without.
+        hinted: how the guest is when the footer shows it, None: whenever it works.
         shown: the key as people write it, "" for Textual's own spelling.
         priority: whether it works before the focused widget sees the key.
     """
@@ -58,6 +123,19 @@ class Action(Struct, frozen=True):
     priority: bool = False
     task: str = ""
     when: When = When.ALWAYS
+    needs: tuple[Need, ...] = ()
+    hinted: When | None = None
+
+    def lacks(self, now: Situation) -> str:
+        """Say what the action waits for; "" if it works now."""
+        if not self.when.holds(now.view.state):
+            return self.when.text
+        return next((need.value for need in self.needs if not now.has(need)), "")
+
+    def is_hinted(self, now: Situation) -> bool:
+        """True if the footer may show the action."""
+        hinted = self.hinted is None or self.hinted.holds(now.view.state)
+        return hinted and not self.lacks(now)
 
     @property
     def binding(self) -> Binding:
@@ -122,6 +200,7 @@ ACTIONS: Final[tuple[Action, ...]] = (
         task="Run and step",
         show=True,
         when=When.STANDS,
+        needs=(Need.CODE,),
     ),
     Action(
         "step",
@@ -133,6 +212,7 @@ ACTIONS: Final[tuple[Action, ...]] = (
         task="Run and step",
         show=True,
         when=When.STANDS,
+        needs=(Need.CODE,),
     ),
     Action(
         "next_line",
@@ -143,6 +223,7 @@ ACTIONS: Final[tuple[Action, ...]] = (
         task="Run and step",
         show=True,
         when=When.STANDS,
+        needs=(Need.CODE, Need.LINES),
     ),
     Action(
         "finish",
@@ -153,6 +234,7 @@ ACTIONS: Final[tuple[Action, ...]] = (
         task="Run and step",
         show=True,
         when=When.STANDS,
+        needs=(Need.CODE, Need.CALLER),
     ),
     Action(
         "phase",
@@ -164,6 +246,7 @@ ACTIONS: Final[tuple[Action, ...]] = (
         task="Run and step",
         show=True,
         when=When.STANDS,
+        needs=(Need.CODE,),
     ),
     Action(
         "phase_back",
@@ -174,6 +257,7 @@ ACTIONS: Final[tuple[Action, ...]] = (
         shown=",",
         task="Run and step",
         when=When.HAS_RUN,
+        needs=(Need.HISTORY,),
     ),
     Action(
         "step_over",
@@ -183,6 +267,7 @@ ACTIONS: Final[tuple[Action, ...]] = (
         lambda on: on.motions.run(cmd.StepOver()),
         task="Run and step",
         when=When.STANDS,
+        needs=(Need.CODE,),
     ),
     Action(
         "step_line",
@@ -192,6 +277,7 @@ ACTIONS: Final[tuple[Action, ...]] = (
         lambda on: on.motions.run(cmd.StepLine()),
         task="Run and step",
         when=When.STANDS,
+        needs=(Need.CODE, Need.LINES),
     ),
     Action(
         "step_back",
@@ -201,6 +287,7 @@ ACTIONS: Final[tuple[Action, ...]] = (
         lambda on: on.motions.run(cmd.StepBack()),
         task="Run and step",
         when=When.HAS_RUN,
+        needs=(Need.HISTORY,),
     ),
     Action(
         "over_back",
@@ -210,6 +297,7 @@ ACTIONS: Final[tuple[Action, ...]] = (
         lambda on: on.motions.run(cmd.StepBack(over=True)),
         task="Run and step",
         when=When.HAS_RUN,
+        needs=(Need.HISTORY,),
     ),
     Action(
         "line_back",
@@ -220,6 +308,7 @@ ACTIONS: Final[tuple[Action, ...]] = (
         shown="<",
         task="Run and step",
         when=When.HAS_RUN,
+        needs=(Need.HISTORY,),
     ),
     Action(
         "finish_back",
@@ -229,6 +318,7 @@ ACTIONS: Final[tuple[Action, ...]] = (
         lambda on: on.motions.run(cmd.FinishBack()),
         task="Run and step",
         when=When.HAS_RUN,
+        needs=(Need.HISTORY,),
     ),
     Action(
         "continue_back",
@@ -238,6 +328,7 @@ ACTIONS: Final[tuple[Action, ...]] = (
         lambda on: on.motions.run(cmd.ContinueBack()),
         task="Run and step",
         when=When.HAS_RUN,
+        needs=(Need.HISTORY,),
     ),
     Action(
         "run_to",
@@ -248,6 +339,7 @@ ACTIONS: Final[tuple[Action, ...]] = (
         shown=">",
         task="Run and step",
         when=When.STANDS,
+        needs=(Need.CODE,),
     ),
     Action(
         "interrupt",
@@ -268,7 +360,7 @@ ACTIONS: Final[tuple[Action, ...]] = (
         lambda on: on.motions.run(cmd.Restart()),
         task="Run and step",
         show=True,
-        when=When.ENDED,
+        hinted=When.ENDED,
     ),
     Action(
         "play",
@@ -277,6 +369,8 @@ ACTIONS: Final[tuple[Action, ...]] = (
         "Slow motion: run to the next hit and play its phases, then the next one's; again: stop",
         lambda on: on.slow_motion.play_hits(),
         task="Run and step",
+        when=When.STANDS,
+        needs=(Need.CODE, Need.PROBES),
     ),
     Action(
         "play_all",
@@ -285,6 +379,8 @@ ACTIONS: Final[tuple[Action, ...]] = (
         "Slow motion of everything, instructions between hits included; again: stop",
         lambda on: on.slow_motion.play_everything(),
         task="Run and step",
+        when=When.STANDS,
+        needs=(Need.CODE,),
     ),
     Action(
         "play_back",
@@ -294,6 +390,7 @@ ACTIONS: Final[tuple[Action, ...]] = (
         lambda on: on.slow_motion.play_back(),
         task="Run and step",
         when=When.HAS_RUN,
+        needs=(Need.HISTORY,),
     ),
     Action(
         "faster",
@@ -321,6 +418,7 @@ ACTIONS: Final[tuple[Action, ...]] = (
         lambda on: on.history.row(),
         shown="@",
         task="Times of the run",
+        needs=(Need.HISTORY,),
     ),
     Action(
         "event_before",
@@ -330,6 +428,7 @@ ACTIONS: Final[tuple[Action, ...]] = (
         lambda on: on.history.neighbour(-1),
         shown="{",
         task="Times of the run",
+        needs=(Need.EVENTS, Need.HISTORY),
     ),
     Action(
         "event_behind",
@@ -339,6 +438,7 @@ ACTIONS: Final[tuple[Action, ...]] = (
         lambda on: on.history.neighbour(1),
         shown="}",
         task="Times of the run",
+        needs=(Need.EVENTS, Need.HISTORY),
     ),
     Action(
         "earlier",
@@ -348,6 +448,7 @@ ACTIONS: Final[tuple[Action, ...]] = (
         lambda on: on.history.leap(-1),
         shown="(",
         task="Times of the run",
+        needs=(Need.HISTORY,),
     ),
     Action(
         "later",
@@ -357,6 +458,7 @@ ACTIONS: Final[tuple[Action, ...]] = (
         lambda on: on.history.leap(1),
         shown=")",
         task="Times of the run",
+        needs=(Need.HISTORY,),
     ),
     Action(
         "mark",
@@ -365,6 +467,7 @@ ACTIONS: Final[tuple[Action, ...]] = (
         "Make this moment of the run a bookmark",
         lambda on: on.history.mark(),
         task="Times of the run",
+        needs=(Need.HISTORY,),
     ),
     Action(
         "branch",
@@ -373,6 +476,7 @@ ACTIONS: Final[tuple[Action, ...]] = (
         "Continue from here: a branch of the run goes on from this moment",
         lambda on: on.history.branch(),
         task="Times of the run",
+        needs=(Need.HISTORY,),
     ),
     Action(
         "go_to_moment",
@@ -382,6 +486,7 @@ ACTIONS: Final[tuple[Action, ...]] = (
         lambda on: on.history.ask(),
         shown="'",
         task="Times of the run",
+        needs=(Need.HISTORY,),
     ),
     Action(
         "probe",
@@ -449,6 +554,7 @@ ACTIONS: Final[tuple[Action, ...]] = (
         "To the caller's frame",
         lambda on: on.motions.walk(1),
         task="Look around",
+        needs=(Need.CALLER,),
     ),
     Action(
         "down_frame",
@@ -457,6 +563,7 @@ ACTIONS: Final[tuple[Action, ...]] = (
         "To the called frame",
         lambda on: on.motions.walk(-1),
         task="Look around",
+        needs=(Need.CALLED,),
     ),
     Action(
         "copy",
@@ -481,6 +588,7 @@ ACTIONS: Final[tuple[Action, ...]] = (
         "Take the last change back",
         lambda on: on.desk.post(cmd.Undo()),
         task="Change the program",
+        needs=(Need.UNDO,),
     ),
     Action(
         "redo",
@@ -489,6 +597,7 @@ ACTIONS: Final[tuple[Action, ...]] = (
         "Do again what was taken back",
         lambda on: on.desk.post(cmd.Redo()),
         task="Change the program",
+        needs=(Need.REDO,),
     ),
     Action(
         "zoom",

@@ -1,20 +1,59 @@
-"""The palette (ctrl+p): every action, every command, panes, probes, functions, themes."""
+"""The entries of the palette: actions, commands, panes, probes, functions, themes.
 
-from collections.abc import Callable
+All but functions is prepared once when the palette opens; nothing is asked of the engine and no
+definition is made before an entry is chosen.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
-from typing import Final, cast
+from heapq import nsmallest
+from typing import Final
 
-from textual.command import DiscoveryHit, Hit, Hits, Provider
-from textual.content import Content
+from msgspec import Struct
 
 from engine.session.protocol import commands as cmd
 from tui.command_line import COMMANDS, command_question
-from tui.controls import Controlled, Controls
+from tui.controls import Controls
+from tui.fuzzy import Match, Prepared, match
 from tui.keymap import ACTIONS
 from tui.panes.registry import PANES
 from tui.render import harmless
 
-_FUNCTIONS = 30
+_FUNCTIONS: Final = 30
+"""Functions that are looked for with a letter."""
+ROWS: Final = 40
+"""Rows that a letter leaves at the most."""
+_PROBES: Final = 1000
+_WEAK: Final = 0.1
+"""The score of a function whose name as it is shown does not hold what was typed."""
+
+
+class Entry(Struct, frozen=True):
+    """Something that can be chosen.
+
+    Attributes:
+        name: its text, prepared for a search.
+        do: does it.
+    """
+
+    name: Prepared
+    do: Callable[[], object]
+
+
+class Found(Struct, frozen=True):
+    """An entry that fits what was typed.
+
+    Attributes:
+        text: as it is shown.
+        do: does it.
+        score: how well it fits.
+        stretches: the (start, end) of letters that were looked for.
+    """
+
+    text: str
+    do: Callable[[], object]
+    score: float = 0.0
+    stretches: Sequence[tuple[int, int]] = ()
 
 
 def _copy_as(form: str, on: Controls) -> None:
@@ -23,6 +62,10 @@ def _copy_as(form: str, on: Controls) -> None:
 
 def _typed(begin: str, on: Controls) -> None:
     on.desk.ask(command_question(on, begin))
+
+
+def _place(name: str, on: Controls) -> None:
+    on.desk.post(cmd.Define(on.browser.default_definition(name)))
 
 
 _MORE: Final[tuple[tuple[str, Callable[[Controls], object]], ...]] = (
@@ -62,66 +105,81 @@ _MORE: Final[tuple[tuple[str, Callable[[Controls], object]], ...]] = (
 """Entries that have no key of their own, or are looked for under another name."""
 
 
-class Everything(Provider):
-    """The one provider."""
+class Everything:
+    """All that the palette finds."""
 
-    @property
-    def _on(self) -> Controls:
-        return cast("Controlled", self.app).controls
+    def __init__(self, on: Controls) -> None:
+        """Prepare the entries.
 
-    async def discover(self) -> Hits:
+        Args:
+            on: what they act on.
+        """
+        self._on = on
+        first = [Entry(Prepared.of(text), do) for text, do in self._actions()]
+        more = [Entry(Prepared.of(text), do) for text, do in self._more()]
+        self._first, self._entries = first, first + more
+
+    def at_first(self) -> list[Found]:
         """The actions, before anything is typed."""
+        return [Found(entry.name.text, entry.do) for entry in self._first]
+
+    def find(self, typed: str, *, functions: bool) -> list[Found]:
+        """Find the entries that fit, the best first.
+
+        Args:
+            typed: not empty.
+            functions: whether functions are looked for, too.
+        """
+        wanted, found = typed.lower(), list[Found]()
+        for entry in self._entries:
+            fits = match(wanted, entry.name)
+            if fits is not None:
+                found.append(_found(entry.name.text, entry.do, fits))
+        if functions:
+            found += self._functions(typed)
+        return nsmallest(ROWS, found, key=lambda each: -each.score)
+
+    def read_names(self) -> None:
+        """Read the names of functions, which takes a moment the first time."""
+        self._on.browser.complete("", 0)
+
+    def _actions(self) -> Iterator[tuple[str, Callable[[], object]]]:
         on = self._on
         for action in ACTIONS:
-            text = f"{action.help}  ({on.desk.key_text(action)})"
-            yield DiscoveryHit(text, partial(action.do, on))
+            yield f"{action.help}  ({on.desk.key_text(action)})", partial(action.do, on)
         for text, do in _MORE:
-            yield DiscoveryHit(text, partial(do, on))
+            yield text, partial(do, on)
 
-    async def search(self, query: str) -> Hits:
-        """All that fits."""
-        on, matcher = self._on, self.matcher(query)
-        for action in ACTIONS:
-            text = f"{action.help}  ({on.desk.key_text(action)})"
-            if (score := matcher.match(text)) > 0:
-                yield Hit(score, matcher.highlight(text), partial(action.do, on))
-        for text, do in _MORE:
-            if (score := matcher.match(text)) > 0:
-                yield Hit(score, matcher.highlight(text), partial(do, on))
+    def _more(self) -> Iterator[tuple[str, Callable[[], object]]]:
+        on = self._on
         for spec in COMMANDS:
             text = f":{spec.names[0]} {spec.usage}  {spec.help}"
-            if (score := matcher.match(text)) > 0:
-                type_it = partial(on.desk.ask, command_question(on, spec.names[0] + " "))
-                yield Hit(score, matcher.highlight(text), type_it)
+            yield text, partial(_typed, f"{spec.names[0]} ", on)
         for name in on.history.branches():
-            for text, do in (
-                (f"switch to branch {name}", partial(on.history.switch, name)),
-                (f"diff with branch {name}", partial(on.desk.type, f"diff {name}")),
-            ):
-                if (score := matcher.match(text)) > 0:
-                    yield Hit(score, matcher.highlight(text), do)
+            yield f"switch to branch {name}", partial(on.history.switch, name)
+            yield f"diff with branch {name}", partial(on.desk.type, f"diff {name}")
         for pane in PANES:
-            text = f"pane {pane.key}: {pane.tab}"
-            if (score := matcher.match(text)) > 0:
-                show = partial(on.body.show_pane, pane.id)
-                yield Hit(score, matcher.highlight(text), show)
-        for probe in on.desk.view.probes[:1000]:
-            text = f"probe {probe.row.id}: {harmless(probe.row.line)}"
-            if (score := matcher.match(text)) > 0 and probe.addresses:
+            yield f"pane {pane.key}: {pane.tab}", partial(on.body.show_pane, pane.id)
+        for probe in on.desk.view.probes[:_PROBES]:
+            if probe.addresses:
                 go = partial(on.navigator.go_to, f"{probe.addresses[0]:#x}")
-                yield Hit(score, Content(text), go)  # not highlighted: that reads markup
-        for theme in self.app.available_themes:
-            text = f"theme {theme}"
-            if (score := matcher.match(text)) > 0:
-                yield Hit(score, matcher.highlight(text), partial(on.desk.use_theme, theme))
-        wanted = query.removeprefix("go to ").removeprefix("probe ").strip()
-        for match in on.browser.complete(wanted, _FUNCTIONS) if wanted else ():
-            name = harmless(match.name)
-            score = self.matcher(wanted).match(name) or 0.1
-            if not query.startswith("probe "):
-                go = partial(on.navigator.go_to, match.name)
-                yield Hit(score, Content(f"go to {name}"), go, text=name)
-            line = on.browser.default_definition(match.name)
-            place = partial(on.desk.post, cmd.Define(line))
-            if not query.startswith("go to "):
-                yield Hit(score * 0.9, Content(f"probe {name}"), place, text=name)
+                yield f"probe {probe.row.id}: {harmless(probe.row.line)}", go
+        for theme in on.desk.themes:
+            yield f"theme {theme}", partial(on.desk.use_theme, theme)
+
+    def _functions(self, typed: str) -> Iterable[Found]:
+        """Functions to go to and to probe."""
+        on = self._on
+        wanted = typed.removeprefix("go to ").removeprefix("probe ").strip()
+        for fits in on.browser.complete(wanted, _FUNCTIONS) if wanted else ():
+            name = harmless(fits.name)
+            how = match(wanted.lower(), Prepared.of(name))
+            score = how.score if how is not None else _WEAK
+            if not typed.startswith("probe "):
+                yield Found(f"go to {name}", partial(on.navigator.go_to, fits.name), score)
+            if not typed.startswith("go to "):
+                yield Found(f"probe {name}", partial(_place, fits.name, on), score * 0.9)
+
+
+def _found(text: str, do: Callable[[], object], fits: Match) -> Found:
+    return Found(text, do, fits.score, fits.stretches)

@@ -40,6 +40,10 @@ class _BootCommand(ScriptCommand):
             "A script, with the kernel's modules",
             "--init root --modules modules biolatency.bt -- vmlinuz",
         ),
+        (
+            "A function of a program inside",
+            "--init root -e 'uprobe:/bin/prog:main { @[comm] = count(); }' -- vmlinuz",
+        ),
         ("What a function is given", "-lv 'fentry:vfs_*' -- vmlinuz"),
     ),
 )
@@ -63,7 +67,7 @@ def bpftrace_boot(
     quiet: bool,
     **values: Any,
 ) -> int:
-    """Boot KERNEL as a machine with a script of bpftrace attached to the kernel.
+    """Boot KERNEL as a machine with a script of bpftrace attached to it and its programs.
 
     The console of the machine is stdin and stdout, where the script's output goes, too, or to the
     file of -o. Probes take none of the machine's time; tracepoints but those of system calls are
@@ -76,7 +80,7 @@ def bpftrace_boot(
     if listing:
         if script is not None or len(words) > 1:
             raise click.UsageError("-l: one pattern in front of --")
-        for line in list_kernel_probes(kernel_image, choice, *(words or ("",)), verbose=verbose):
+        for line in list_kernel_probes(boot, choice, *(words or ("",)), verbose=verbose):
             console.put(line)
         return 0
     if verbose:

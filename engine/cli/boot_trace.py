@@ -49,6 +49,10 @@ boot_technique_option: Final = option(
             "--initrd initrd.gz -e 'p:open do_sys_openat2 name=+0($arg2):ustring' vmlinuz",
         ),
         ("What a function returns, with its callers", "-r vfs_read --stack -o out.txt vmlinuz"),
+        (
+            "A function of a program inside",
+            "--init root -e 'p:u/main /bin/prog:main argc=%di:s32' vmlinuz",
+        ),
         ("Calls counted by name", "-f 'ext4_*' --profile -o /dev/null vmlinuz"),
     ),
 )
@@ -73,9 +77,10 @@ boot_technique_option: Final = option(
 def trace_boot(kernel_image: str, listing: bool, **values: Any) -> int:
     """Boot KERNEL as a machine and record events of it; its console is stdin and stdout.
 
-    Definitions are accepted and refused as KERNEL itself would. A probe takes none of
-    the machine's time, and the kernel never sees its text changed. The trace goes
-    to stderr, or to the file of -o; times are nanoseconds since power-on.
+    Definitions are accepted and refused as KERNEL itself would; one with a path is of a program
+    inside. A probe takes none of the machine's time, and the kernel and its programs never see
+    their text changed. The trace goes to stderr, or to the file of -o; times are nanoseconds since
+    power-on.
 
     Exit code: as of `kprobe-tui boot`.
     """

@@ -1,5 +1,6 @@
 """`kprobe-tui GUEST`: the options of the terminal interface, which a layer above provides."""
 
+import gc
 import os
 import shutil
 import signal
@@ -186,9 +187,10 @@ def _batch(config: GuestConfig, steps: tuple[tuple[str, str], ...], mode_name: s
     """Carry out gdb's words without the interface; the exit code is gdb's."""
     if not config.guest:
         raise click.UsageError("--batch needs a GUEST.")
-    from engine.cli.host import attached
-    from engine.session import Session
-    from engine.session.debugger.interpreter import batch  # as much as the interface itself
+    with _kept_for_good():
+        from engine.cli.host import attached
+        from engine.session import Session
+        from engine.session.debugger.interpreter import batch  # as much as the interface itself
 
     def put(text: str) -> None:
         console.write(text)
@@ -198,6 +200,17 @@ def _batch(config: GuestConfig, steps: tuple[tuple[str, str], ...], mode_name: s
         return attached(session, None, {signal.SIGINT: halt})
 
     return batch(config, steps, put, console.text, Mode(mode_name), guard, _interrupts)
+
+
+@contextmanager
+def _kept_for_good() -> Iterator[None]:
+    """Load modules that stay: the collector does not look for garbage in them, now or later."""
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 @contextmanager

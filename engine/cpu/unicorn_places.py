@@ -22,6 +22,10 @@ _HASH: Final = 0x9E37_79B9_7F4A_7C15
 _MASK: Final = (1 << 64) - 1
 _FIRST: Final = 1 << 8
 _EMPTY, _GONE = 0, 1
+_HOOK_BOUNDS: Final = 24
+"""Offset in a hook of its addresses; one whose addresses are not there stays as it is."""
+_NOWHERE: Final = 1 << 63
+"""An address that no code has."""
 
 
 class TableWords(Protocol):
@@ -106,6 +110,64 @@ class AddressTable:
         words.table, words.mask = ctypes.addressof(self._table), size - 1
 
 
+class ToldInstructions:
+    """Instructions that come and go, in front of which one action is called with their address.
+
+    The emulator takes no hook out while it runs: it would look the code up through page tables
+    that may not have it any more. A hook that is free gets the next instruction instead.
+    """
+
+    def __init__(
+        self, hooks: Hooks, action: Callable[[int], None], fail: Callable[[BaseException], None]
+    ) -> None:
+        """None yet; `ToldPlaces.tell_instructions` makes it."""
+
+        def called(uc: int, address: int, size: int, data: int) -> None:
+            if address not in self._told:
+                return
+            try:
+                action(address)
+            except BaseException as error:
+                fail(error)
+
+        told = OnCode(called)
+        hooks.keep(told)
+        self._code, self._hooks = address_in(told), hooks
+        self._told: dict[int, int] = {}
+        self._free: list[int] = []
+
+    def __len__(self) -> int:
+        return len(self._told)
+
+    def __contains__(self, address: int) -> bool:
+        return address in self._told
+
+    def add(self, address: int) -> None:
+        """Tell of an instruction; no code of the place may have been translated yet."""
+        if address in self._told:
+            return
+        if self._free:
+            hook = self._free.pop()
+            _bounds_of(hook)[:] = [address, address]
+        else:
+            kind = uc_const.UC_HOOK_CODE
+            hook = self._hooks.add(kind, self._code, begin=address, end=address)
+        self._told[address] = hook
+
+    def discard(self, address: int) -> None:
+        """Tell of an instruction no longer."""
+        hook = self._told.get(address)
+        if hook is not None and tuple(_bounds_of(hook)) == (address, address):
+            del self._told[address]
+            _bounds_of(hook)[:] = [_NOWHERE, _NOWHERE]
+            self._free.append(hook)
+
+
+def _bounds_of(hook: int) -> ctypes.Array[ctypes.c_uint64]:
+    """The first and the last address of a hook (struct hook of Unicorn's uc_priv.h)."""
+    return (ctypes.c_uint64 * 2).from_address(hook + _HOOK_BOUNDS)
+
+
 class ToldPlaces:
     """The places of one machine."""
 
@@ -156,6 +218,10 @@ class ToldPlaces:
             self._act(action)
 
         self._hooks.add(uc_const.UC_HOOK_CODE, OnCode(called), begin=address, end=address)
+
+    def tell_instructions(self, action: Callable[[int], None]) -> ToldInstructions:
+        """Have an action called in front of instructions that are given later."""
+        return ToldInstructions(self._hooks, action, self._fail)
 
     def _begins(self, uc: int, address: int, size: int, data: int) -> None:
         action = self._blocks.get(address)

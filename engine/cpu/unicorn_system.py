@@ -51,6 +51,7 @@ _NEXT_BLOCK: Final = 0x18
 """Of the CPUState: how the next block is translated, -1 for as always."""
 _EIP, _EFLAGS, _HFLAGS, _HFLAGS2, _SEGMENTS, _GDT = 0x80, 0x88, 0xB0, 0xB4, 0xB8, 0x178
 _CR3, _EFER, _STAR, _LSTAR, _FMASK = 0x1C0, 0x250, 0x12D8, 0x12E8, 0x12F8
+_KERNEL_GS: Final = 0x1300
 _TSC_AUX, _XCR0, _PAT, _OLD_EXCEPTION = 0x1320, 0x1328, 0x14A0, 0x1578
 _BREAKPOINTS, _BREAKPOINTS_END = 0x1558, 0x1578  # addresses of the host's, of hardware breakpoints
 _OTHER_NAMES: Final = {"fctrl": "fpcw", "fstat": "fpsw", "ftag": "fptag"}
@@ -329,6 +330,8 @@ class SystemCpu:
     def __getitem__(self, name: str) -> int:
         """A general register, "rip", "eflags", a segment's selector or base ("gs", "gs_base").
 
+        "kernel_gs_base" is the base that SWAPGS puts into gs.
+
         Raises:
             KeyError: it is none of these.
         """
@@ -351,6 +354,7 @@ class SystemCpu:
         found = {name: general(number) for number, name in enumerate(GENERAL)}
         found |= {name: selector(number) for number, name in enumerate(SEGMENTS)}
         found |= {f"{name}_base": base(SEGMENTS.index(name)) for name in ("fs", "gs")}
+        found["kernel_gs_base"] = lambda: self._word(_KERNEL_GS).value
         found["rip"] = lambda: self._word(_EIP).value
         found["eflags"] = lambda: self._emulator.read_register(_X86.UC_X86_REG_EFLAGS)
         return found

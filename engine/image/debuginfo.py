@@ -26,6 +26,7 @@ from engine.image.reader import DamagedError, Reader
 from engine.image.sections import debug_bytes
 
 if TYPE_CHECKING:
+    from engine.image.knownunits import KnownUnits
     from engine.image.namedunits import NamedUnits
 
 _MAX_ABBREVS: Final = 1 << 20
@@ -41,6 +42,7 @@ class DebugInfo:
         quads: long doubles of 16 bytes are IEEE's, not the x87's of 80 bits.
         damage: what cannot be read is noted there.
         definitions: its types by tag and name, as far as somebody has looked for them.
+        holder: the file that has the sections; None for those that others refer to.
     """
 
     def __init__(
@@ -67,13 +69,16 @@ class DebugInfo:
         self.order = order
         self.endian: Literal["little", "big"] = "little" if order == "<" else "big"
         self.quads = False
+        self.holder: ElfImage | None = None
         self._read = read
         self._folders = tuple(folders)
         self._debug_dirs = tuple(debug_dirs)
         self._sections: dict[str, bytes] = {}
         self._units: dict[tuple[str, int], Unit] = {}
         self._tables: dict[tuple[int, Widths], dict[int, Abbrev]] = {}
+        self._rows: dict[tuple[int, Widths, int], Abbrev | None] = {}
         self._split: dict[int, Unit] = {}
+        self._mentioned: dict[tuple[str, str], bool] = {}
         self.definitions: dict[tuple[int, str], Die | None] = {}
 
     @classmethod
@@ -117,6 +122,7 @@ class DebugInfo:
             read = partial(debug_bytes, holder)  # which keeps the holder, and its id
             made = cls(holder.name, holder.layout.order, read, folders, dirs, image.damage)
             made.quads = _has_quads(image)
+            made.holder = holder
             known[key] = made
         return known[key]
 
@@ -149,15 +155,18 @@ class DebugInfo:
     def abbrev(self, offset: int, widths: Widths, code: int) -> Abbrev | None:
         """One row of the table of .debug_abbrev at an offset; None if the table has no such code.
 
-        Rows behind it are not read: a unit's own entry has the first row nearly always, and a C
-        library's tables have a quarter of a million numbers.
+        Rows behind it are not read: a unit's own entry has one of the first rows nearly always,
+        and a C library's tables have a quarter of a million numbers.
         """
         known = self._tables.get((offset, widths))
         if known is not None:
             return known.get(code)
-        data = self.section(".debug_abbrev")
-        rows = _abbrev_rows(Reader(data, offset, len(data), self.order), widths)
-        return next((row for found, row in rows if found == code), None)
+        key = offset, widths, code
+        if key not in self._rows:
+            data = self.section(".debug_abbrev")
+            rows = _abbrev_rows(Reader(data, offset, len(data), self.order), widths)
+            self._rows[key] = next((row for found, row in rows if found == code), None)
+        return self._rows[key]
 
     # -- units -------------------------------------------------------------------
 
@@ -201,6 +210,40 @@ class DebugInfo:
             DamagedError: a unit's header is none.
         """
         return self._named.of(names, instances=instances)
+
+    @cached_property
+    def known(self) -> "KnownUnits":
+        """Answers of former sessions to questions about names in the file.
+
+        Of a file that refers to another one nothing is kept: that one may come, go or change.
+        """
+        from engine.image.knownunits import KnownUnits, cache_folder  # likewise
+
+        holder = self.holder
+        if holder is None or not holder.state or holder.section(".gnu_debugaltlink") is not None:
+            return KnownUnits(None, "", "")
+        return KnownUnits(cache_folder(), holder.build_id or "", holder.state)
+
+    def naming_functions(self, name: str) -> Iterator[Unit]:
+        """Units that may have code of a function of a name; see `NamedUnits.of_functions`."""
+        return self._named.of_functions(name)
+
+    def mentions(self, text: str, sections: tuple[str, ...]) -> bool:
+        """True if a text is somewhere in some sections: a glance that saves reading them."""
+        kind = " ".join(sections)
+        if (kind, text) not in self._mentioned:
+            kept = self.known.units(kind, text)
+            if kept is None:
+                raw = text.encode(errors="surrogateescape")
+                kept = [0] if any(raw in self.section(section) for section in sections) else []
+                self.keep(kind, text, kept)
+            self._mentioned[kind, text] = bool(kept)
+        return self._mentioned[kind, text]
+
+    def keep(self, kind: str, name: str, units: Sequence[int]) -> None:
+        """Keep an answer for the next session, unless the file may have more than can be read."""
+        if not self.damage.found():
+            self.known.add(kind, name, units)
 
     @cached_property
     def _named(self) -> "NamedUnits":
@@ -250,14 +293,27 @@ class DebugInfo:
 
     @cached_property
     def aranges(self) -> list[tuple[int, int, int]]:
-        """(start, end, unit) of .debug_aranges, sorted: an index only, which may lack units."""
+        """(start, end, unit) of .debug_aranges or .gdb_index, sorted; both may lack units."""
         rows: list[tuple[int, int, int]] = []
         try:
             for one in read_aranges(self.section(".debug_aranges"), self.order):
                 rows += one
         except DamagedError as error:
             self.damage.note(f"{self.name}: .debug_aranges: {error}")
-        return sorted(rows)
+        return sorted(rows or self._indexed_ranges())
+
+    def _indexed_ranges(self) -> list[tuple[int, int, int]]:
+        """The same of .gdb_index, where LLVM has written no .debug_aranges."""
+        data = self.section(".gdb_index")
+        if not data:
+            return []
+        from engine.image.gdbindex import read_addresses  # few files have it
+
+        try:
+            return read_addresses(data, self.offsets())
+        except DamagedError as error:
+            self.damage.note(f"{self.name}: .gdb_index: {error}")
+            return []
 
     @cached_property
     def _top_ranges(self) -> list[tuple[int, int, int]]:

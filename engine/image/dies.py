@@ -168,6 +168,7 @@ class Unit:
         type_offset: of a type unit's type, in the section; 0 for others.
         skeleton: the unit in the program that a unit of a .dwo file belongs to.
         definitions: its types by tag and name, once somebody has looked for one.
+        functions: (start, end, index) of its functions' code, once somebody has looked for it.
     """
 
     def __init__(self, info: DebugFile, section: str, offset: int) -> None:
@@ -178,6 +179,7 @@ class Unit:
         self.data = info.section(f".debug_{section}")
         self.skeleton: Unit | None = None
         self.definitions: dict[tuple[int, str | None], Die] | None = None
+        self.functions: list[tuple[int, int, int]] | None = None
         reader = Reader(self.data, offset, len(self.data), info.order)
         length, width = reader.initial_length()
         self.end = min(reader.place + length, len(self.data))
@@ -467,6 +469,8 @@ class Die:
         found = [self]
         while len(found) < MAX_CHAIN:
             last = found[-1]
+            if not last.has(AT_ABSTRACT_ORIGIN) and not last.has(AT_SPECIFICATION):
+                return found  # as most: their attributes need not be read
             origin = last.reference(AT_ABSTRACT_ORIGIN) or last.reference(AT_SPECIFICATION)
             if origin is None:
                 return found
@@ -476,6 +480,8 @@ class Die:
     @property
     def name(self) -> str | None:
         """DW_AT_name, perhaps of its origin."""
+        if AT_NAME in self._abbrev.names:
+            return self.string(AT_NAME)
         for die in self.origins():
             if die.has(AT_NAME):
                 return die.string(AT_NAME)

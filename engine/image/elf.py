@@ -8,6 +8,7 @@ import mmap
 import os
 import stat
 import struct
+import time
 from collections.abc import Callable
 from functools import cached_property
 from typing import TYPE_CHECKING, TypeVar, cast
@@ -24,6 +25,8 @@ _MAX_SECTIONS = 1 << 18  # a linked file has dozens; bounds what a damaged count
 _KERNEL_BIT = 63
 _READ_MAX = 64 << 20
 """Bytes of a file that are read; a larger one is mapped."""
+_CLOCK_STEP = 50_000_000
+"""Nanoseconds in which a file may be changed twice without another time of change."""
 _DT_NEEDED, _DT_STRTAB, _DT_STRSZ, _DT_SONAME = 1, 5, 10, 14
 
 
@@ -62,6 +65,8 @@ class ElfImage:
         kept: of a kernel: where what is derived of it is kept; None = nowhere.
         debug_file: the separate debug file, where it was given; it is not looked for then.
         debug_places: paths where one is looked for, too, and believed by its build-id.
+        state: of the file on disk as it was opened, which changes whenever the file does; ""
+            if it is in memory only, or so new that another change might not show.
     """
 
     def __init__(
@@ -94,6 +99,7 @@ class ElfImage:
         self.kept: KeptKernel | None = None
         self.debug_file: ElfImage | None = None
         self.debug_places: tuple[str, ...] = ()
+        self.state = ""
         self.path = path
         self.root = root.rstrip("/")
         self.name = name
@@ -184,7 +190,9 @@ class ElfImage:
             raise NotElfError(f"{shown}: {error.strerror}") from error
         finally:
             os.close(handle)
-        return cls(data, shown, name, runnable=runnable, root=root, damage=damage)
+        image = cls(data, shown, name, runnable=runnable, root=root, damage=damage)
+        image.state = _state(status)
+        return image
 
     @classmethod
     def from_bytes(
@@ -458,3 +466,12 @@ def _load(handle: int, size: int) -> Buffer:
         pieces.append(piece)
         left -= len(piece)
     return pieces[0] if len(pieces) == 1 else b"".join(pieces)
+
+
+def _state(status: os.stat_result) -> str:
+    """A file's state on disk; "" if the clock of its times may not tell a change from now on."""
+    changed = max(status.st_mtime_ns, status.st_ctime_ns)
+    if time.time_ns() - changed < _CLOCK_STEP:
+        return ""
+    found = status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns
+    return "-".join(map(str, found))

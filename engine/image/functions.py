@@ -5,7 +5,7 @@ template's name all of its instances, and a function that was inlined each of it
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Final
 
 from engine.image import dies
@@ -23,6 +23,8 @@ CPP: Final = frozenset((0x04, 0x1A, 0x21, 0x2B, 0x3A))
 _RUST: Final = 0x1C
 _AT_MAIN_SUBPROGRAM: Final = 0x6A
 _OPENING, _CLOSING = "<([{", ">)]}"
+_KIND: Final = "functions"
+"""The question for functions of a last word, among those whose answers are kept."""
 
 
 def function_block(unit: Unit, index: int) -> FunctionBlock:
@@ -149,28 +151,61 @@ class NamedFunctions:
         return found
 
     def _read(self, wanted: WantedFunction) -> Iterator[FunctionBlock]:
-        with blaming(self._info.name, f"functions called {wanted.last}"):
-            for unit in self._info.naming((wanted.last,), instances=True):
-                if unit.kind not in dies.TYPE_UNITS:
-                    yield from _found_in(self._info.whole(unit), wanted)
+        info, last = self._info, wanted.last
+        known = info.known.units(_KIND, last)
+        holding: list[int] = []
+        with blaming(info.name, f"functions called {last}"):
+            units = info.naming_functions(last) if known is None else _at(info, known)
+            for unit in units:
+                if unit.kind in dies.TYPE_UNITS:
+                    continue
+                whole = info.whole(unit)
+                found = _FunctionsOfUnit(whole, wanted)
+                yield from found.blocks()
+                if found.has_name or whole is not unit:  # what is in another file may change
+                    holding.append(unit.offset)
+        if known is None:
+            info.keep(_KIND, last, holding)
 
 
-def _found_in(unit: Unit, wanted: WantedFunction) -> Iterator[FunctionBlock]:
-    shape = unit.shape
-    judged: dict[tuple[int, str, int], bool] = {}
-    for index, tag in enumerate(shape.tags):
-        if tag not in (_SUBPROGRAM, _INLINED):
-            continue
-        die = Die(unit, shape.offsets[index])
-        if not die.has(dies.AT_LOW_PC) and not die.has(dies.AT_RANGES):
-            continue
+def _at(info: DebugInfo, offsets: Iterable[int]) -> Iterator[Unit]:
+    return (info.unit("info", offset) for offset in offsets)
+
+
+class _FunctionsOfUnit:
+    """The functions of one unit that a user means.
+
+    Attributes:
+        has_name: one of them has the last word of the name at least.
+    """
+
+    def __init__(self, unit: Unit, wanted: WantedFunction) -> None:
+        self._unit, self._wanted = unit, wanted
+        self._judged: dict[tuple[int, str, int], bool] = {}
+        self.has_name = False
+
+    def blocks(self) -> Iterator[FunctionBlock]:
+        """All code of the functions."""
+        shape = self._unit.shape
+        for index, tag in enumerate(shape.tags):
+            if tag not in (_SUBPROGRAM, _INLINED):
+                continue
+            die = Die(self._unit, shape.offsets[index])
+            if not die.has(dies.AT_LOW_PC) and not die.has(dies.AT_RANGES):
+                continue
+            if self._is_wanted(die) and read_ranges(die):
+                yield function_block(self._unit, index)
+
+    def _is_wanted(self, die: Die) -> bool:
         origin = die.reference(dies.AT_ABSTRACT_ORIGIN) or die.reference(dies.AT_SPECIFICATION)
         key = (origin or die).key
-        if key not in judged:
+        known = self._judged.get(key)
+        if known is None:
             name = (origin or die).name
-            judged[key] = name is not None and _bare(name) == wanted.last and wanted.fits(die)
-        if judged[key] and read_ranges(die):
-            yield function_block(unit, index)
+            known = name is not None and _bare(name) == self._wanted.last
+            self.has_name |= known
+            known = self._judged[key] = known and self._wanted.fits(die)
+        return known
 
 
 def _parts(path: str) -> list[str]:

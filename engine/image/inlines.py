@@ -15,10 +15,10 @@ from engine.image.debuginfo import DebugInfo
 from engine.image.dies import Die, Unit
 from engine.image.elf import ElfImage
 from engine.image.lines import Lines
-from engine.image.ranges import read_ranges
+from engine.image.ranges import read_functions, read_ranges
 from engine.image.reader import DamagedError
 
-_SUBPROGRAM, _INLINED = 0x2E, 0x1D
+_INLINED = 0x1D
 _CALL_FILE, _CALL_LINE = 0x58, 0x59
 
 
@@ -56,7 +56,6 @@ class Inlines:
         self._image = image
         self._lines = lines
         self._debug_dirs = debug_dirs
-        self._functions: dict[int, list[_Row]] = {}
         self._calls: dict[tuple[int, int], list[_Row]] = {}
 
     @cached_property
@@ -87,15 +86,7 @@ class Inlines:
             return
 
     def _function(self, unit: Unit, address: int) -> int | None:
-        table = self._functions.get(unit.offset)
-        if table is None:
-            shape = unit.shape
-            table = self._functions[unit.offset] = sorted(
-                (low, high, index)
-                for index, tag in enumerate(shape.tags)
-                if tag == _SUBPROGRAM
-                for low, high in read_ranges(Die(unit, shape.offsets[index]))
-            )
+        table = unit.functions or read_functions(unit)
         at = bisect_right(table, address, key=lambda row: row[0]) - 1
         return table[at][2] if at >= 0 and address < table[at][1] else None
 

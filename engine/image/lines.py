@@ -9,6 +9,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property, partial
 from posixpath import normpath
+from typing import Final
 
 from msgspec import Struct
 
@@ -21,6 +22,9 @@ from engine.image.lineprogram import LineHeader, LineSections, LineTable, read_h
 from engine.image.longwork import look_up
 from engine.image.ranges import read_ranges
 from engine.image.reader import DamagedError
+
+_NAMING: Final = (".debug_line", ".debug_line_str", ".debug_str")
+"""Sections that names of files are in."""
 
 
 class LineUnit(Struct, frozen=True):
@@ -123,7 +127,6 @@ class Lines:
         self._headers: dict[int, LineHeader | None] = {}
         self._tables: dict[int, LineTable] = {}
         self._written: dict[str, str] = {}
-        self._glance: dict[str, bool] = {}
         self._statements: dict[str, dict[int, int]] = {}
 
     @cached_property
@@ -212,13 +215,7 @@ class Lines:
 
     def _mentions(self, name: str) -> bool:
         """True if the tables have a file's name at all: a glance that saves reading them."""
-        if name not in self._glance:
-            raw, info = name.encode(errors="surrogateescape"), self._info
-            sections = (".debug_line", ".debug_line_str", ".debug_str")
-            self._glance[name] = info is not None and any(
-                raw in info.section(section) for section in sections
-            )
-        return self._glance[name]
+        return self._info is not None and self._info.mentions(name, _NAMING)
 
     def begins_statement(self, address: int) -> bool:
         """True if a row of lines begins at an address, and a statement with it."""

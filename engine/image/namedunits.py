@@ -24,16 +24,15 @@ from engine.image import dies
 from engine.image.definitions import ENUM, RECORDS
 from engine.image.dies import Die, Unit
 from engine.image.longwork import look_up
+from engine.image.reader import DamagedError
 
 if TYPE_CHECKING:
     from engine.image.debuginfo import DebugInfo
+    from engine.image.nametables import NameTables
 
-_ABROAD: Final = re.compile(rb"(?<!\0\0)[\x31\x47]\x10")
-"""In .debug_abbrev an abstract origin or a specification by DW_FORM_ref_addr.
-
-Behind two zeros, which end a list of attributes, the same bytes are a code and a tag.
-"""
-_UNTOLD: Final = re.compile(rb"(?<!\0\0)[\x31\x47][\x16\x20]")
+_ABROAD: Final = (b"\x31\x10", b"\x47\x10")
+"""In .debug_abbrev an abstract origin or a specification by DW_FORM_ref_addr."""
+_UNTOLD: Final = (b"\x31\x16", b"\x31\x20", b"\x47\x16", b"\x47\x20")
 """The same by the signature of a type unit, or by a form that stands in the data."""
 _NAMED: Final = frozenset((0x2E, 0x1D, 0x34, 0x0D, 0x16, 0x24, ENUM, *RECORDS))
 """Tags of entries that others refer to: functions, copies, variables, members, types."""
@@ -76,17 +75,49 @@ class NamedUnits:
         """
         key = tuple(names), instances
         if key not in self._found:
-            self._found[key] = tuple(self._read(*key))
+            self._found[key] = tuple(self._known(*key))
         for offset in self._found[key]:
             look_up()
             yield self._info.unit("info", offset)
+
+    def of_functions(self, name: str) -> Iterator[Unit]:
+        """Units that may have code of a function, or of a template's instances, of a name.
+
+        Raises:
+            DamagedError: a unit's header is none.
+        """
+        offsets = self._listed(name.encode(errors="surrogateescape"))
+        if offsets is None:
+            yield from self.of((name,), instances=True)
+            return
+        for offset in offsets:
+            look_up()
+            yield self._info.unit("info", offset)
+
+    def _listed(self, word: bytes) -> list[int] | None:
+        """The units with functions of a name in .debug_names; None if that does not tell."""
+        if not word or self._tables is None:
+            return None
+        try:
+            return self._tables.functions(list(_strings(self._info, (word + b"\0", word + b"<"))))
+        except DamagedError as error:
+            self._info.damage.note(f"{self._info.name}: .debug_names: {error}")
+            return None
+
+    def _known(self, names: tuple[str, ...], instances: bool) -> Iterable[int]:
+        """The offsets of units, as a session before has found them or as they are read now."""
+        kind, name = "instances" if instances else "names", "\0".join(names)
+        found = self._info.known.units(kind, name)
+        if found is None:
+            found = tuple(self._read(names, instances))
+            self._info.keep(kind, name, found)
+        return found
 
     def _read(self, names: tuple[str, ...], instances: bool) -> Iterable[int]:
         words = [name.encode(errors="surrogateescape") for name in names]
         ends = (b"\0", b"<") if instances else (b"\0",)
         spelled = [word + end for word in words for end in ends]
-        abbrevs = self._info.section(".debug_abbrev")
-        if not all(words) or _UNTOLD.search(abbrevs):
+        if not all(words) or self._is_untold:
             return self._starts
         try:
             found = self._holding_names(spelled)
@@ -96,7 +127,7 @@ class NamedUnits:
                 needles = self._in_supplement(names, spelled, instances)
                 if not self._follow(needles, found):
                     return self._starts
-            if _ABROAD.search(abbrevs) and not self._close(found, names, instances):
+            if self._is_abroad and not self._close(found, names, instances):
                 return self._starts
         except ImageError:
             return self._starts  # names are in a file that is missing: whoever reads them says so
@@ -216,6 +247,43 @@ class NamedUnits:
     @cached_property
     def _starts(self) -> list[int]:
         return self._info.offsets()
+
+    @cached_property
+    def _tables(self) -> "NameTables | None":
+        """The names in .debug_names, if they are those of all units."""
+        data = self._info.section(".debug_names")
+        if not data:
+            return None
+        from engine.image.nametables import NameTables  # few files have them
+
+        try:
+            found = NameTables(data, self._info.order)
+            units = {u.offset for u in self._info.units() if u.kind not in dies.TYPE_UNITS}
+        except DamagedError as error:
+            self._info.damage.note(f"{self._info.name}: .debug_names: {error}")
+            return None
+        elsewhere = self._skeletons or self._info.section(".gnu_debugaltlink")
+        is_whole = found.is_complete and found.units == units and not elsewhere
+        return found if is_whole else None
+
+    @cached_property
+    def _is_abroad(self) -> bool:
+        """True if entries may refer to those of other units by their offsets."""
+        return _has_attribute(self._info.section(".debug_abbrev"), _ABROAD)
+
+    @cached_property
+    def _is_untold(self) -> bool:
+        """True if entries may refer to others in ways that the bytes do not tell."""
+        return _has_attribute(self._info.section(".debug_abbrev"), _UNTOLD)
+
+
+def _has_attribute(abbrevs: bytes, wanted: Iterable[bytes]) -> bool:
+    """True if an attribute of some form is in .debug_abbrev.
+
+    Behind two zeros, which end a list of attributes, the same bytes are a code and a tag.
+    """
+    found = chain.from_iterable(_occurrences(abbrevs, pair) for pair in wanted)
+    return any(abbrevs[max(at - 2, 0) : at] != b"\0\0" for at in found)
 
 
 def _strings(info: "DebugInfo", spelled: Sequence[bytes]) -> Iterator[int]:

@@ -39,6 +39,8 @@ _AT_CONTAINING_TYPE, _OP_ADDR = 0x1D, b"\x03"
 
 
 _DECL_FILE, _DECL_LINE = 0x3A, 0x3B
+_NAMING: Final = (".debug_str", ".debug_info", ".debug_line_str", ".debug_types")
+"""Sections that names are in."""
 _LISTED: Final = {
     "function": frozenset((_SUBPROGRAM,)),
     "variable": frozenset((_VARIABLE,)),
@@ -101,7 +103,6 @@ class GlobalNames:
         self.info = info
         self._units: dict[int, dict[str, list[int]]] = {}
         self._shorter: dict[int, dict[str, list[int]]] = {}
-        self._glance: dict[str, bool] = {}
         self._code: dict[int, dict[object, list[int]]] = {}
         self._templates: dict[str, tuple[str, ...]] = {}
         self._vtables: dict[int, DataType] | None = None
@@ -360,16 +361,10 @@ class GlobalNames:
 
     def _has_text(self, text: str) -> bool:
         """True if a text is somewhere in the file's names: a glance that saves reading them."""
-        known = self._glance.get(text)
-        if known is None:
-            info = self.info
-            # Units whose names are in other files have their addresses in a section of its own.
-            apart = info.section(".gnu_debugaltlink") or info.section(".debug_addr")
-            raw = text.encode(errors="surrogateescape")
-            sections = (".debug_str", ".debug_info", ".debug_line_str", ".debug_types")
-            known = bool(apart) or any(raw in info.section(section) for section in sections)
-            self._glance[text] = known
-        return known
+        info = self.info
+        # Units whose names are in other files have their addresses in a section of its own.
+        apart = info.section(".gnu_debugaltlink") or info.section(".debug_addr")
+        return bool(apart) or info.mentions(text, _NAMING)
 
     def _names(self, unit: Unit) -> dict[str, list[int]]:
         """Offsets of a unit's entries by name; C++'s by their whole name and by their last.

@@ -12,6 +12,7 @@ from engine.image.dies import Die, Unit
 from engine.image.reader import DamagedError, Reader
 
 _MAX_RANGES: Final = 1 << 20
+_SUBPROGRAM: Final = 0x2E
 
 
 def read_aranges(data: bytes, order: str) -> Iterator[list[tuple[int, int, int]]]:
@@ -39,6 +40,8 @@ def read_aranges(data: bytes, order: str) -> Iterator[list[tuple[int, int, int]]
 def read_ranges(die: Die) -> list[tuple[int, int]]:
     """(start, end) link addresses of an entry; empty if it has none."""
     if not die.has(dies.AT_RANGES):
+        if not die.has(dies.AT_LOW_PC):
+            return []  # as most entries of a unit: none of their attributes has to be read
         low = die.address(dies.AT_LOW_PC)
         high = die.number(dies.AT_HIGH_PC)
         if low is None or high is None:
@@ -58,6 +61,19 @@ def read_ranges(die: Die) -> list[tuple[int, int]]:
         if len(found) > _MAX_RANGES:
             raise DamagedError(f"entry {die.offset:#x}: too many ranges")
     return found
+
+
+def read_functions(unit: Unit) -> list[tuple[int, int, int]]:
+    """(start, end, index) of the code of a unit's functions, sorted; read once."""
+    if unit.functions is None:
+        shape = unit.shape
+        unit.functions = sorted(
+            (low, high, index)
+            for index, tag in enumerate(shape.tags)
+            if tag == _SUBPROGRAM
+            for low, high in read_ranges(Die(unit, shape.offsets[index]))
+        )
+    return unit.functions
 
 
 def _lists_2(unit: Unit, die: Die, offset: int) -> list[tuple[int, int]]:

@@ -23,6 +23,7 @@ from engine.image.symtab import LazySymbols, Symbol, SymbolSection
 _MADE_UP: Final = "func_"
 _AT: Final = _MADE_UP + "0x"
 _MANGLED: Final = re.compile(rb"(?:_+Z|_R|_?\$[sS])[^\0]*")
+_PLT: Final = "@plt"
 _BY_BINDING: Final = {"global": 0, "local": 1, "weak": 2}
 _LINK_ORDER: Final = {"global": 0, "weak": 1, "local": 2}
 
@@ -72,7 +73,7 @@ class SymbolTable:
         if not name or "\0" in name:
             return []
         found = self._stored(name)
-        if not found and name.endswith("@plt"):
+        if not found and name.endswith(_PLT) and self._may_have(name.removesuffix(_PLT)):
             found = [symbol for symbol in self._stubs if symbol.name == name]
         if not found and "@" in name:
             found = self._versioned(*name.split("@", 1))
@@ -82,6 +83,11 @@ class SymbolTable:
         if not found:
             found = self._demangled(name)
         return sorted(found, key=_link_key)
+
+    def _may_have(self, name: str) -> bool:
+        """False if a symbol of the name is in no table, by a glance at the strings."""
+        raw = name.encode("utf-8", "replace")
+        return name.startswith(_AT) or any(raw in table.strings for table in self._tables)
 
     def complete(self, prefix: str, limit: int) -> list[str]:
         """Up to `limit` names that start with `prefix`, in alphabetical order."""

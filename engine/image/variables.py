@@ -26,7 +26,7 @@ from engine.image.expressions import (
     nowhere,
 )
 from engine.image.functions import function_block
-from engine.image.ranges import read_ranges
+from engine.image.ranges import read_functions, read_ranges
 from engine.image.reader import DamagedError
 from engine.image.scopes import (
     CodeBlock,
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 __all__ = ["Scope", "Variable", "Variables"]
 
 
-_SUBPROGRAM, _INLINED, _VARIABLE = 0x2E, 0x1D, 0x34
+_INLINED, _VARIABLE = 0x1D, 0x34
 _ASSEMBLER: Final = 0x8001  # DW_LANG_Mips_Assembler, which assemblers of all machines give
 _BLOCKS_KEPT: Final = 1024
 _SPACES: Final = frozenset((0x11, 0x4A, 0x39, 0x3C, 0x41, 0x1E))  # units, namespaces, modules
@@ -233,16 +233,9 @@ class Variables:
         """The index of the innermost subprogram around an address."""
         table = self._functions.get(id(unit))
         if table is None:
-            shape = unit.shape
             # An assembler tells of functions, but never of their parameters.
             known = unit.root.number(dies.AT_LANGUAGE) != _ASSEMBLER
-            table = sorted(
-                (low, high, index)
-                for index, tag in enumerate(shape.tags)
-                if tag == _SUBPROGRAM and known
-                for low, high in read_ranges(Die(unit, shape.offsets[index]))
-            )
-            self._functions[id(unit)] = table
+            table = self._functions[id(unit)] = read_functions(unit) if known else []
         at = bisect_right(table, pc, key=lambda row: row[0])
         # Nested functions do not overlap their parents; a damaged file's may.
         for low, high, index in reversed(table[max(at - 4, 0) : at]):

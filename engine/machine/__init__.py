@@ -14,4 +14,7 @@ is the guest's own, and the engine is the hardware.
 - `probing` calls back where the kernel's code comes to a place, or returns; `addresses` reads its
   memory, `currenttask` the task that runs, `kernelmodules` the modules that it loads, `kernelcode`
   the frames of code that its image does not describe, `kernelprobes` the kprobes of its own.
+- `programs` does the same in the programs of the booted system, whose files `wantedfiles` knows by
+  the paths of `guestpaths`; `programpages` reads what they have not touched, `records` structures
+  of the kernel.
 """

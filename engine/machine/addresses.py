@@ -33,6 +33,22 @@ class KernelAddresses:
         self._memory = cpu.memory
         self._size = len(cpu.memory)
         self._pages: dict[int, int] = {}
+        self._root = -1
+
+    def leave_program(self) -> bool:
+        """Read by the kernel's own tables from now on, where programs run with others.
+
+        A kernel that isolates its page tables has two at a time, of a page each: that of programs
+        stands behind its own (arch/x86/entry/calling.h).
+
+        Returns:
+            False if that changes nothing.
+        """
+        if self._root != -1 or not self._cpu.tables & PAGE:
+            return False
+        self._root = ~PAGE
+        self.forget()
+        return True
 
     def forget(self) -> None:
         """The processor has run: other pages may be mapped now."""
@@ -50,7 +66,7 @@ class KernelAddresses:
             return known + offset, PAGE - offset
         if address >> 47 not in _CANONICAL:
             raise GuestFaultError(address, "read")
-        entry = self._cpu.tables
+        entry = self._cpu.tables & self._root
         for shift in _LEVELS:
             at = (entry & _FRAME) + 8 * (address >> shift & 511)
             if at + 8 > self._size:
@@ -67,6 +83,30 @@ class KernelAddresses:
                 self._pages[address >> 12] = at & -PAGE
                 return at, min(left, self._size - at)
         raise GuestFaultError(address, "read")
+
+    def is_empty(self, address: int) -> bool:
+        """True if the tables have nothing at all for an address: no page that is elsewhere."""
+        entry = self._cpu.tables & self._root
+        for shift in _LEVELS:
+            at = (entry & _FRAME) + 8 * (address >> shift & 511)
+            if at + 8 > self._size:
+                return False
+            (entry,) = _WORD.unpack_from(self._memory, at)
+            if not entry & _PRESENT:
+                return not entry
+            if entry & _LARGE and shift < _LEVELS[0]:
+                return False
+        return False
+
+    def read_physical(self, at: int, size: int) -> bytes:
+        """Bytes at a place in the memory.
+
+        Raises:
+            GuestFaultError: the memory ends in front of it.
+        """
+        if not 0 <= at <= self._size - size:
+            raise GuestFaultError(at, "read")
+        return self._memory[at : at + size]
 
     def read(self, address: int, size: int) -> bytes:
         """Some bytes.

@@ -2,7 +2,8 @@
 
 A kernel of x86-64 keeps the address of `current` in the memory that each processor has of its own,
 which gs leads to: as `current_task`, or from 6.2 to 6.14 as the first member of `pcpu_hot`
-(arch/x86/include/asm/current.h). The members of a task are where the kernel's BTF has them.
+(arch/x86/include/asm/current.h). While a program runs gs is its own, and SWAPGS puts the kernel's
+back. The members of a task are where the kernel's BTF has them.
 """
 
 import struct
@@ -95,18 +96,22 @@ class TaskReader:
             members: where it is written; None where nobody knows.
         """
         self._members = members
-        self._base = cpu.reader(("gs_base",))
+        self._cpu, self._base = cpu, cpu.reader(("gs_base",))
+        self._swapped = cpu.reader(("kernel_gs_base",))
         self._word = addresses.reader(struct.Struct("<Q"))
-        self._read = addresses.read
+        self._addresses, self._read = addresses, addresses.read
         self._at = members or TaskMembers(0, 0, 0, 0)
 
     def address(self) -> int:
         """The address of the task that runs; 0 where that cannot be read."""
         if self._members is None:
             return _UNKNOWN
+        (base,) = self._swapped() if self._cpu.privilege else self._base()
         try:
-            return int(self._word(self._base()[0] + self._at.current & (1 << 64) - 1)[0])
+            return int(self._word(base + self._at.current & (1 << 64) - 1)[0])
         except GuestFaultError:
+            if self._cpu.privilege and self._addresses.leave_program():
+                return self.address()
             return _UNKNOWN
 
     def now(self) -> CurrentTask:

@@ -61,7 +61,7 @@ def assembled(wanted: Ramdisk, release: str) -> bytes:
         _refuse(wanted.packed, "the file is empty, an initial ramdisk is not")
     if not wanted.init and not wanted.modules:
         return packed
-    root = _Root()
+    root = RamdiskRoot()
     root.add_packed(packed, wanted.packed)
     entries: list[ArchiveEntry] = []
     if wanted.init:
@@ -77,6 +77,20 @@ def assembled(wanted: Ramdisk, release: str) -> bytes:
     return packed + bytes(_ALIGNMENT - len(packed) % _ALIGNMENT) * bool(packed) + added
 
 
+def unpacked(wanted: Ramdisk) -> "RamdiskRoot":
+    """The file system that a kernel makes of an initial ramdisk, but for its modules.
+
+    Raises:
+        ImageError: a file cannot be read.
+    """
+    root = RamdiskRoot()
+    if wanted.packed:
+        root.add_packed(contents(wanted.packed), wanted.packed)
+    if wanted.init:
+        root.add(_init_entries(wanted.init))
+    return root
+
+
 def _init_entries(path: str) -> list[ArchiveEntry]:
     if os.path.isdir(path):
         return tree_entries(path)
@@ -84,13 +98,25 @@ def _init_entries(path: str) -> list[ArchiveEntry]:
     return [*folders, ArchiveEntry(_INIT, stat.S_IFREG | 0o755, contents(path))]
 
 
-class _Root:
+class RamdiskRoot:
     """The file system that a kernel makes of archives, as far as it is known."""
 
     def __init__(self) -> None:
         self._modes: dict[bytes, int] = {}
         self._data: dict[bytes, bytes | memoryview] = {}
         self._is_known = True
+
+    def mode(self, path: bytes) -> int | None:
+        """Kind and permissions of what a path leads to; None where nothing is known there."""
+        found = self.resolved(path)
+        return stat.S_IFDIR if not found else self._modes.get(found)
+
+    def content(self, path: bytes) -> bytes | None:
+        """The content of the file that a path leads to; None where none is known there."""
+        mode = self.mode(path)
+        if mode is None or not stat.S_ISREG(mode):
+            return None
+        return bytes(self._data[self.resolved(path)])
 
     def add_packed(self, data: bytes, name: str) -> None:
         """Add what is in an initial ramdisk; of one of an older kind nothing is known."""

@@ -11,7 +11,6 @@ of the events and states of the output format as JSON (two places each, as with 
 """
 
 import errno
-import json
 import mmap
 import os
 import struct
@@ -205,6 +204,8 @@ class _EachSymbol:
 
 def _json_of(value: object) -> bytearray:
     """JSON of plain data, in which there may be a million events, and symbols for them."""
+    import json  # for files alone
+
     dumps = partial(json.dumps, separators=(",", ":"))
     if not isinstance(value, Mapping):
         return bytearray(dumps(value).encode())

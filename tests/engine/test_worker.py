@@ -374,6 +374,7 @@ def test_all_output_comes_before_the_end(arch: str) -> None:
             assert b"ackermann(2, 3) = 9" in out
 
 
+@pytest.mark.slow
 def test_an_end_before_the_start() -> None:
     gc.collect()
     before = len(os.listdir("/proc/self/fd"))

@@ -15,6 +15,8 @@ import pytest
 from compiled import build
 from controlkit import sample
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parents[2]
 FORMAT = '''"""Names of events, a line each."""
 

@@ -15,6 +15,8 @@ from importlinter.application.ports.reporting import Report
 
 configuration.configure()
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parents[2]
 SETTINGS = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]
 

@@ -20,6 +20,8 @@ from engine.cli.check import check as check_command
 from engine.session.control.probe_list import ProbeList
 from engine.session.protocol import commands as cmd
 
+pytestmark = pytest.mark.slow
+
 OURS = f"{Path(engine.__file__).parent}/"
 
 # Functions and files of each action.

@@ -26,6 +26,8 @@ from houserules import (
     stubs,
 )
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parents[2]
 
 Rule = Callable[[list[Module]], Iterator[Found]]

@@ -22,8 +22,10 @@ from tui.lessons.checks import holds
 from tui.lessons.opening import lesson_config
 from tui.panes.code_view import CodeView
 from tui.panes.registry import Panes
+from tui.screens.palette import PaletteScreen
 from tui.settings import Settings
 from tui.widgets.bars import MessageLine
+from tui.widgets.virtual_lines import VirtualLines
 
 PATIENCE = 240.0
 SMALL, LARGE = (80, 24), (120, 40)
@@ -157,15 +159,18 @@ class User:
         """Guest address of a place."""
         return self.app.browser.address_of(place)
 
+    @property
+    def offered(self) -> list[str]:
+        """What a dialog or the palette offers."""
+        dialog = self.app.screen
+        if isinstance(dialog, PaletteScreen):
+            rows = dialog.query_one(VirtualLines)
+            return [rows.plain(index) for index in range(rows.line_count)]
+        return [str(option.prompt) for option in dialog.query_one(OptionList).options]
+
     async def choices(self, text: str) -> None:
         """Wait until a dialog offers something."""
-        dialog = self.app.screen
-        await self.until(
-            lambda: any(
-                text in str(option.prompt) for option in dialog.query_one(OptionList).options
-            ),
-            text,
-        )
+        await self.until(lambda: any(text in offer for offer in self.offered), text)
 
 
 Flow = Callable[[User], Awaitable[None]]

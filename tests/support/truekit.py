@@ -9,6 +9,7 @@ from engine.session.guest.session import Session
 from engine.session.protocol import commands as cmd
 from engine.session.protocol.views import RunState
 from tui.panes.code_lines import Bytes
+from tui.panes.memory_rows import Mode
 from tui.render import mark
 
 _WORDS = 4
@@ -76,7 +77,7 @@ def _registers(user: User) -> Iterator[str]:
 
 def _stack(user: User) -> Iterator[str]:
     source, looks = user.panes.memory.source, user.panes.memory.lines.looks
-    if source.mode != "stack":
+    if source.mode is not Mode.STACK:
         return
     sp = _register(user, session(user).arch.roles.sp)
     for number in range(min(_WORDS, source.count)):
@@ -91,7 +92,7 @@ def _stack(user: User) -> Iterator[str]:
 
 def _bytes(user: User) -> Iterator[str]:
     pane = user.panes.memory
-    if pane.source.mode != "bytes" or not pane.display:
+    if pane.source.mode is not Mode.BYTES or not pane.display:
         return
     at = pane.source.address(pane.lines.cursor)
     line = pane.source.plain(pane.lines.cursor, pane.lines.looks)

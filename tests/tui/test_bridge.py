@@ -84,7 +84,8 @@ async def drained(bridge: Bridge) -> None:
         await asyncio.sleep(0.002)
 
 
-def test_a_step_is_seen_once(engine: list[Engine]) -> None:
+def test_a_step_is_seen_once(engine: list[Engine], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tui.bridge, "_STEP", 60)  # a machine with much to do is late
     states: list[list[RunState]] = []
 
     def deliver(events: list[ev.SessionEvent]) -> None:
@@ -198,5 +199,50 @@ def test_many_calls_are_one_batch_and_none_come_after_the_end(engine: list[Engin
         await asyncio.sleep(2 * PERIOD)
         assert len(batches) == 2
         assert worker.closed
+
+    asyncio.run(run())
+
+
+def test_a_guest_that_runs_on_is_heard_ten_times_a_second(
+    engine: list[Engine], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each delivery has the screen painted; who presses a key waits no longer than ever."""
+    waits: list[float] = []
+
+    async def run() -> None:
+        loop = asyncio.get_running_loop()
+        later = loop.call_later
+
+        def call_later(wait: float, call: Callable[[], object]) -> asyncio.TimerHandle:
+            waits.append(wait)
+            return later(wait, call)
+
+        bridge = Bridge(GuestConfig(""), lambda events: None)
+        bridge.start()
+        (worker,) = engine
+        worker.events = [viewed(RunState.RUNNING)]
+        await drained(bridge)
+        asked(bridge, worker, RunState.RUNNING, 20)
+        monkeypatch.setattr(loop, "call_later", call_later)
+
+        async def told() -> list[float]:
+            """Something to say again and again: for how long each was kept."""
+            waits.clear()
+            for _ in range(5):
+                bridge.drain()
+                worker.tell(ev.Output(b"x"))
+                await asyncio.sleep(0)
+            return [*waits]
+
+        assert max(await told()) > 2 * PERIOD
+        waits.clear()
+        bridge.post(cmd.ReadMemory(0, 1))
+        assert [wait <= PERIOD for wait in waits] == [True], "what was kept comes sooner"
+        assert max(await told()) <= PERIOD
+        monkeypatch.setattr(tui.bridge, "_ANSWERED", 0)
+        bridge.post(cmd.ReadMemory(0, 1))
+        assert max(await told()) > 2 * PERIOD
+        worker.events = [viewed(RunState.WAITING)]
+        assert max(await told()) <= PERIOD, "who types for a guest sees the echo"
 
     asyncio.run(run())

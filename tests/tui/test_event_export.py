@@ -142,6 +142,7 @@ WRONG = (
 )
 
 
+@pytest.mark.slow
 def test_what_is_wrong_is_said_in_one_line() -> None:
     async def steps(user: User) -> None:
         await _to_the_end(user)

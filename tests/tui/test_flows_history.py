@@ -164,6 +164,7 @@ async def who_wrote(user: User) -> None:
     await user.shows("grace.balance == 5000 is true from the beginning")
 
 
+@pytest.mark.slow
 def test_a_branch_goes_on_from_the_past() -> None:
     flow(another_future, config=GuestConfig(sample("x86_64", "structs"), history=True))
 
@@ -247,6 +248,7 @@ async def late_probes(user: User) -> None:
     await user.until(lambda: not len(store))
 
 
+@pytest.mark.slow
 def test_a_late_probe_fills_the_log() -> None:
     flow(late_probes, config=GuestConfig(sample("x86_64", "words"), history=True))
 
@@ -353,10 +355,12 @@ async def played_to_the_present(user: User) -> None:
     assert (user.view.time, history(user).past) == (now, False)
 
 
+@pytest.mark.slow
 def test_slow_motion_stops_at_the_present() -> None:
     flow(played_to_the_present, config=GuestConfig(sample("x86_64", "recursion"), history=True))
 
 
+@pytest.mark.slow
 def test_phases_are_gone_back_through() -> None:
     flow(phases_backwards, config=GuestConfig(sample("x86_64", "recursion"), history=True))
 

@@ -9,7 +9,6 @@ import pytest
 from controlkit import moods, sample
 from flowkit import LARGE, SMALL, User, flow
 from textual.binding import Binding
-from textual.command import CommandPalette
 from textual.widgets import OptionList
 
 from engine.session.protocol.views import RunState
@@ -19,6 +18,7 @@ from tui.controls import Controls
 from tui.keymap import ACTIONS
 from tui.samples import Picker
 from tui.screens.help import HelpScreen
+from tui.screens.palette import PaletteScreen
 from tui.screens.probe_dialog import ProbeDialog
 from tui.screens.verdict import VerdictScreen
 from tui.session_restore import ProgramMemory
@@ -71,9 +71,9 @@ def test_no_key_of_the_terminal_is_taken() -> None:
 def test_the_palette_finds_everything() -> None:
     async def steps(user: User) -> None:
         await user.press("ctrl+p")
-        await user.until(lambda: isinstance(user.app.screen, CommandPalette))
+        await user.until(lambda: isinstance(user.app.screen, PaletteScreen))
         await user.choices(ACTIONS[0].help)
-        offered = {str(o.prompt) for o in user.app.screen.query_one(OptionList).options}
+        offered = user.offered
         for action in ACTIONS:
             assert any(action.help in text for text in offered), action.help
         await user.press("escape")
@@ -85,7 +85,7 @@ def test_the_palette_finds_everything() -> None:
             ("probe ackermann", lambda: user.probes and "ackermann" in user.probes[0].row.line),
         ):
             await user.press("ctrl+p")
-            await user.until(lambda: isinstance(user.app.screen, CommandPalette))
+            await user.until(lambda: isinstance(user.app.screen, PaletteScreen))
             await user.type(words)
             await user.choices(words.rpartition(" ")[2])
             await user.press("down", "enter")
@@ -94,6 +94,7 @@ def test_the_palette_finds_everything() -> None:
     flow(steps)
 
 
+@pytest.mark.slow
 def test_every_command_is_there_and_wrong_ones_say_so(tmp_path: Path) -> None:
     names = [name for spec in COMMANDS for name in spec.names]
     assert len(set(names)) == len(names)
@@ -165,6 +166,7 @@ def test_leaving_asks_while_there_is_something_to_lose() -> None:
     assert app.return_code == 0
 
 
+@pytest.mark.slow
 def test_what_was_placed_is_there_the_next_time(state: Path) -> None:
     async def first(user: User) -> None:
         for line in ("p:demo/fib fibonacci n=$arg1:u32", "break ackermann"):
@@ -265,6 +267,7 @@ def test_what_was_asked_of_stops_is_asked_the_next_time(state: Path) -> None:
         flow(steps, guest=guest, fresh=False)
 
 
+@pytest.mark.slow
 def test_keys_of_the_settings_are_used_and_shown(state: Path) -> None:
     (state / "config.toml").write_text('theme = "textual-light"\n[keys]\ngo_on = "ctrl+g"\n')
     settings = load_settings()
@@ -346,7 +349,7 @@ def test_the_palette_copies_and_writes(tmp_path: Path, monkeypatch: pytest.Monke
 
     async def chosen(user: User, words: str) -> None:
         await user.press("ctrl+p")
-        await user.until(lambda: isinstance(user.app.screen, CommandPalette))
+        await user.until(lambda: isinstance(user.app.screen, PaletteScreen))
         await user.type(words)
         await user.choices(words)
         await user.press("down", "enter")

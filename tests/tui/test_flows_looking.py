@@ -84,6 +84,7 @@ def test_completion_of_places_and_the_history_of_lines() -> None:
     flow(steps)
 
 
+@pytest.mark.slow
 @sizes
 def test_every_pane_is_searched(size: tuple[int, int]) -> None:
     words = ("cmp", "rsp", "main", "probe", "sp", "fib", "fib", "fi")
@@ -287,6 +288,7 @@ def test_system_calls_by_command_and_again_after_a_restart() -> None:
     flow(steps)
 
 
+@pytest.mark.slow
 def test_a_snapshot_keeps_what_was_recorded_before_it(tmp_path: Path) -> None:
     file = tmp_path / "rows"
 

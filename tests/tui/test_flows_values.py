@@ -129,6 +129,7 @@ def test_the_mouse_opens_and_v_shows_more_frames() -> None:
     flow(steps, guest=STRUCTS)
 
 
+@pytest.mark.slow
 def test_displays_stand_above_the_frames() -> None:
     async def steps(user: User) -> None:
         await stopped_in(user, "transfer")

@@ -29,17 +29,17 @@ from guestrun import run
 from kernelimages import UML_61, image_path
 from keys import Rest, press
 from sysroot import CHECKOUT
-from textual.command import CommandPalette
 from textual.drivers.headless_driver import HeadlessDriver
 from textual.events import Resize
 from textual.geometry import Size
-from textual.widgets import Input, OptionList
+from textual.widgets import Input
 from warmed import SAME_CODE
 
 from engine.session import GuestConfig
 from engine.session.protocol.views import RunState
 from tui.app import KprobeApp
 from tui.keymap import ACTIONS
+from tui.screens.palette import PaletteScreen
 
 SIZES = ((80, 24), (100, 30), (120, 40), (200, 50))
 README = "p ~fib enter c 6 enter 8 b r c . . . . P P 1 y escape i o s f I O < F R"
@@ -119,11 +119,6 @@ class Tour:
         """True if nothing is under way: keys, commands, views, and a guest that runs."""
         app = self._app
         waits = app.view.state is RunState.WAITING
-        if (
-            isinstance(app.screen, CommandPalette)
-            and not app.screen.query_one(OptionList).option_count
-        ):
-            return False  # what it finds is to come, or that it finds nothing
         return (
             bool(app.view.registers or app.view.state is RunState.ENDED)
             and not app.key_queue.typing
@@ -137,7 +132,7 @@ class Tour:
         self.steps.append(step)
         app = self._app
         if step.startswith("~"):
-            if isinstance(app.screen, CommandPalette):
+            if isinstance(app.screen, PaletteScreen):
                 await press(app, ["space" if each == "_" else each for each in step[1:]])
             elif isinstance(app.focused, Input):
                 app.focused.value = step[1:].replace("_", " ")
@@ -211,6 +206,7 @@ def at_sizes(fast: int = 0) -> list[Any]:
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("columns", "rows"), at_sizes(fast=1))
 def test_a_dialog_and_the_first_layout_with_a_history(
     monkeypatch: pytest.MonkeyPatch, single: GuestConfig, columns: int, rows: int
@@ -305,6 +301,7 @@ def random_steps(numbers: random.Random) -> Iterator[str]:
             yield numbers.choice(keys)
 
 
+@pytest.mark.slow
 def test_selected_rows_are_painted_as_they_come_and_go(
     monkeypatch: pytest.MonkeyPatch, single: GuestConfig
 ) -> None:
@@ -412,6 +409,7 @@ class Line:
         os.close(self._line)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("columns", "rows"), at_sizes(fast=1))
 def test_a_terminal_shows_after_keys_what_it_shows_after_a_resize(
     tmp_path: Path, columns: int, rows: int

@@ -57,7 +57,7 @@ SCENES = (
         "hit",
         "p ~fibonacci enter 8 b c @stopped 1 =stopped full_stop =trap full_stop full_stop "
         "=slot 4 =machinery full_stop full_stop full_stop full_stop =done "
-        "3 =backtrace 5 =memory m =bytes m =map 2 =registers z =zoomed",
+        "3 =backtrace 5 =memory m =bytes m =words m =strings m =map 2 =registers z =zoomed",
     ),
     Scene(
         "hit-arm",
@@ -99,6 +99,11 @@ SCENES = (
     Scene(
         "variables",
         "colon ~b_ackermann enter c @stopped 3 =arguments v =variables z =zoomed",
+    ),
+    Scene(
+        "object",
+        "colon ~b_transfer enter c @stopped colon ~examine_payment enter =unzoomed z =parts",
+        guest="x86_64/structs",
     ),
     Scene("tiny", "=ready i =stepped 2 =registers", (TINY,)),
     Scene("large", "p ~fibonacci enter c @ended =ended", (LARGE,)),

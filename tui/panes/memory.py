@@ -1,252 +1,18 @@
-"""The memory pane: stack, bytes and mappings of the guest, asked for piece by piece."""
+"""The memory pane: stack, bytes, words, strings, objects, mappings, asked for piece by piece."""
 
-from collections.abc import Callable
-from typing import ClassVar, Final, Literal
+from typing import ClassVar
 
-from msgspec.structs import replace
-from rich.text import Text
 from textual.binding import Binding, BindingType
 from textual.message import Message
 
 from engine.session.browse import Browser
 from engine.session.protocol import commands as cmd
-from engine.session.protocol.views import GuestView, RunState, StackWord
-from tui.messages import Ask, Followed, Located, Written
-from tui.render import harmless, mark
-from tui.widgets.line_source import LineSource
+from engine.session.protocol.views import GuestView, LayoutView, RunState, StackWord
+from tui.guest_editor import WrittenAs
+from tui.messages import Ask, Followed, Located, Say, Written
+from tui.panes.memory_rows import MemoryRows, Mode
 from tui.widgets.list_pane import ListPane
-from tui.widgets.looks import Looks
-from tui.widgets.pointers import append_hops
 from tui.widgets.virtual_lines import VirtualLines
-
-_PAGE: Final = 4096
-_WORDS: Final = 32
-"""Words of the stack that are asked for at once."""
-_KEPT: Final = 64
-"""Pages kept."""
-_NAMED: Final = 3
-"""Registers that are named beside the word that they point at."""
-_SPAN: Final = 1 << 20
-"""Bytes on each side of the address that the list reaches."""
-
-
-class MemoryRows(LineSource):
-    """The stack word by word, any memory as a hex dump, or the memory map.
-
-    Attributes:
-        mode: "stack", "bytes" or "map".
-    """
-
-    def __init__(self, browser: Browser, want: Callable[[cmd.Command], object]) -> None:
-        """Nothing is known yet.
-
-        Args:
-            browser: knows the guest's architecture.
-            want: called, while lines are made, with the question for what is not known.
-        """
-        self._roles = browser.arch.roles
-        self._word = browser.arch.bits // 8
-        self._order: Literal["little", "big"] = (
-            "little" if browser.arch.byteorder == "little" else "big"
-        )
-        self._want = want
-        self._view = GuestView()
-        self.mode = "stack"
-        self._base = 0
-        self._pages: dict[int, bytes] = {}
-        self._words: dict[int, StackWord] = {}
-        self._wanted: set[int] = set()
-        self._wanted_words: set[int] = set()
-        self._labels: dict[int, str] = {}
-        self._returns: frozenset[int] = frozenset()
-        self._stamp: tuple[object, ...] = ()
-
-    def fill(self, view: GuestView) -> bool:
-        """Take another view; True if what was read before is asked for again.
-
-        The guest has moved, or a frame of another program is looked at.
-        """
-        stamp = (view.state, view.program_in_sight, view.registers, view.frames, view.changed)
-        before, moved = self._stamp[:2], stamp != self._stamp
-        self._view, self._stamp = view, stamp
-        if moved:
-            if before != stamp[:2] or len(self._words) > _WORDS * _KEPT:
-                # Else what was there is seen until the answer comes, mostly the same.
-                self._pages.clear()
-                self._words.clear()
-            self._wanted.clear()
-            self._wanted_words.clear()
-            self._label()
-            if self.mode == "stack":
-                self._base = self._sp() & -self._word
-        return moved
-
-    def _label(self) -> None:
-        """Name the words that registers point at, and the return addresses of the frames."""
-        roles, names = self._roles, dict[int, list[str]]()
-        for register in self._view.registers:
-            if register.group == "general" and register.value % self._word == 0:
-                name = "sp" if register.name == roles.sp else register.name
-                names.setdefault(register.value, []).append(name)
-        self._labels = {
-            value: " ".join(sorted(found, key=lambda name: name != "sp")[:_NAMED])
-            for value, found in names.items()
-        }
-        self._returns = frozenset(frame.pc for frame in self._view.frames[1:])
-
-    def remember(self, page: int, pieces: tuple[tuple[int, bytes], ...]) -> bool:
-        """A page that was asked for has come, or is not mapped: True if it was another."""
-        if page not in self._wanted:
-            return False
-        told = next((data for start, data in pieces if start == page), b"")
-        changed = self._pages.pop(page, b"") != told
-        self._pages[page] = told
-        while len(self._pages) > _KEPT:
-            del self._pages[next(iter(self._pages))]
-        return changed
-
-    def remember_words(self, first: int, words: tuple[StackWord, ...]) -> bool:
-        """Words that were asked for have come, from `first` on: True if others were known."""
-        if first not in self._wanted_words:
-            return False
-        told = {word.address: word for word in words}
-        known = {
-            address: self._words.pop(address)
-            for address in range(first, first + _WORDS * self._word, self._word)
-            if address in self._words
-        }
-        self._words.update(told)
-        return told != known
-
-    def show_stack(self) -> None:
-        """The stack from the stack pointer on."""
-        self.mode = "stack"
-        self._base = self._sp() & -self._word
-
-    def show_map(self) -> None:
-        """The mappings."""
-        self.mode = "map"
-
-    def show_bytes(self, address: int) -> int:
-        """The bytes around an address; the line it stands in."""
-        self.mode = "bytes"
-        self._base = max((address & -16) - _SPAN, 0)
-        return (address - self._base) // 16
-
-    def _sp(self) -> int:
-        for register in self._view.registers:
-            if register.name == self._roles.sp:
-                return register.value
-        return 0
-
-    # -- lines ---------------------------------------------------------------------------------
-
-    @property
-    def count(self) -> int:
-        """Lines within reach."""
-        if self.mode == "map":
-            return len(self._view.mappings)
-        if self.mode == "stack":
-            end = self._stack_end()
-            return max((end - self._base) // self._word, 0)
-        return 2 * _SPAN // 16
-
-    def _stack_end(self) -> int:
-        for mapping in self._view.mappings:
-            if mapping.start <= self._base < mapping.end:
-                return min(mapping.end, self._base + _SPAN)
-        return self._base
-
-    def line(self, index: int, width: int, looks: Looks) -> Text:
-        """A line."""
-        if self.mode == "map":
-            return self._map_line(index, looks)
-        if self.mode == "stack":
-            return self._stack_line(self._base + index * self._word, looks)
-        return self._dump_line(self._base + index * 16, width, looks)
-
-    def _map_line(self, index: int, looks: Looks) -> Text:
-        mapping = self._view.mappings[index]
-        text = Text(f"{mapping.start:012x}-{mapping.end:012x} ", no_wrap=True)
-        text.append(mapping.perms, looks("accent" if "x" in mapping.perms else "dim"))
-        text.append(f" {harmless(mapping.name, looks.ascii_only)}", looks("name"))
-        return text
-
-    def _stack_line(self, address: int, looks: Looks) -> Text:
-        text = Text(no_wrap=True)
-        text.append(f"{address:x} ", looks("dim"))
-        word = self._word_at(address)
-        if word is None:
-            return text.append("...", looks("dim"))
-        text.append(f"{word.value:#x}")
-        if address in self._labels:
-            leave = mark("leave", looks.ascii_only)
-            text.append(f" {leave} {self._labels[address]}", looks("warn"))
-        hops = word.hops
-        if hops and word.value in self._returns:
-            hops = (replace(hops[0], text="return"),)
-        append_hops(text, hops, looks)
-        return text
-
-    def _word_at(self, address: int) -> StackWord | None:
-        """A word that is known; once a view it is asked for, with those behind it."""
-        size = _WORDS * self._word
-        first = self._base + (address - self._base) // size * size
-        if first not in self._wanted_words and len(self._wanted_words) < _KEPT:
-            self._wanted_words.add(first)
-            self._want(cmd.ReadWords(first, _WORDS))
-        return self._words.get(address) if first in self._wanted_words else None
-
-    def _dump_line(self, address: int, width: int, looks: Looks) -> Text:
-        count = 16 if width >= 78 else 8 if width >= 45 else 4
-        data = self._bytes_at(address, 16)[:16]
-        text = Text(no_wrap=True)
-        text.append(f"{address:012x}  ", looks("dim"))
-        text.append(data[:count].hex(" ").ljust(3 * count))
-        shown = "".join(chr(byte) if 32 <= byte < 127 else "." for byte in data[:count])
-        text.append(f" {shown}", looks("name"))
-        if count < 16:
-            text.append(f"  {data[count:].hex(' ')}", looks("dim"))
-        return text
-
-    def _bytes_at(self, address: int, size: int) -> bytes:
-        """The bytes that are known; once a view the page is asked for."""
-        page = address & -_PAGE
-        if page not in self._wanted and len(self._wanted) < 4096:
-            self._wanted.add(page)
-            self._want(cmd.ReadMemory(page, _PAGE))
-        known = self._pages.get(page, b"") if page in self._wanted else b""
-        return known[address - page : address - page + size]
-
-    def address(self, index: int) -> int:
-        """The address of a line."""
-        if self.mode == "map":
-            mappings = self._view.mappings
-            return mappings[index].start if mappings else 0
-        return self._base + index * self.size
-
-    @property
-    def size(self) -> int:
-        """Bytes of a line of the stack or of bytes."""
-        return self._word if self.mode == "stack" else 16
-
-    def data(self, index: int) -> bytes:
-        """The bytes of a line as far as they are known; none of a line of the map.
-
-        None either where something is planted: it is not the program's.
-        """
-        address = self.address(index)
-        if any(address - 16 < at < address + 16 for at in self._view.planted):
-            return b""
-        if self.mode == "stack":
-            word = self._words.get(address)
-            return b"" if word is None else word.value.to_bytes(self._word, self._order)
-        return b"" if self.mode == "map" else self._bytes_at(address, 16)
-
-    def target(self, index: int) -> int | None:
-        """The place that a word of the stack points at; None for none, or another mode."""
-        word = self._words.get(self.address(index)) if self.mode == "stack" else None
-        return word.value if word is not None and word.hops else None
 
 
 class MemoryPane(ListPane[MemoryRows]):
@@ -259,16 +25,19 @@ class MemoryPane(ListPane[MemoryRows]):
 
 | key | does |
 |---|---|
-| `m` | stack, bytes, map |
-| `Enter` | stack: go where the word points; map: show the mapping's bytes |
+| `m` | stack, bytes, words, strings, map |
+| `Enter` | stack, object: go where the word points; map, strings: show the bytes |
 | `g` | go to an address |
-| `=` | set bytes at the cursor |
+| `:examine` | an object's parts over its bytes: `:examine &obj`, `:examine *p` |
+| `=` | set what is at the cursor: bytes, words, a string, a part of an object |
 | `W` | who wrote them: go back to what wrote them last, again: to the write before |
 | `X` | where they came from: the value, followed back to an input or a computation |
 | `Y` | copy |
 
 The stack follows the stack pointer. Beside a word stand the registers that point at it, and
 where it leads, from pointer to pointer; `return` marks the return addresses of the backtrace.
+An object is shown with the offset, value, type and bytes of each part and with the padding
+between them, at each stop anew. `:vmmap` prints the map, or the part of a file.
 """
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("m", "mode", "Stack/bytes/map", show=False, id="memory.mode"),
@@ -278,12 +47,21 @@ where it leads, from pointer to pointer; `return` marks the return addresses of 
     ]
 
     class Editing(Message):
-        """The user wants to set bytes, of which some are known."""
+        """The user wants to set what is at an address.
 
-        def __init__(self, address: int, data: bytes) -> None:
+        Attributes:
+            address: of the first byte.
+            data: the bytes that are known to be there.
+            how: the way to write them.
+            what: the name of what they are, "" for none.
+        """
+
+        def __init__(self, address: int, data: bytes, how: WrittenAs, what: str = "") -> None:
             super().__init__()
             self.address = address
             self.data = data
+            self.how = how
+            self.what = what
 
     def __init__(self, browser: Browser) -> None:
         """Nothing is known of the guest; `browser` knows its architecture."""
@@ -295,7 +73,12 @@ where it leads, from pointer to pointer; `return` marks the return addresses of 
     def on_mount(self) -> None:
         """The title says what is shown."""
         super().on_mount()
-        self.retitle(self.source.mode)
+        self.retitle(self._title)
+
+    @property
+    def _title(self) -> str:
+        fields = self.source.fields.text
+        return fields if self.source.mode is Mode.FIELDS else self.source.mode.value
 
     def show(self, view: GuestView) -> None:
         """Show a new view; a guest that moves keeps the memory it had."""
@@ -303,17 +86,39 @@ where it leads, from pointer to pointer; `return` marks the return addresses of 
             return
         if self.source.fill(view):
             self.lines.renew()
-        self.retitle(self.source.mode)
+            waits = view.state is RunState.WAITING
+            if self.source.mode is Mode.FIELDS and not waits:
+                self._request(cmd.ReadLayout(self.source.fields.text, again=True))
+        self.retitle(self._title)
 
     def locate(self, address: int) -> None:
         """Show the bytes at an address."""
-        line = self.source.show_bytes(address)
+        self._dump(address, Mode.BYTES)
+
+    def _dump(self, address: int, mode: Mode) -> None:
+        line = self.source.show_dump(address, mode)
         self._renew()
         self.lines.move_to(line, middle=True)
+
+    def examine(self, text: str, layout: LayoutView) -> None:
+        """Show the parts of an object; what is text alone as strings."""
+        if layout.size == 1 and layout.type.removeprefix("const ").strip() == "char":
+            self.source.show_strings(layout.address)
+        else:
+            self.source.show_fields(text, layout)
+        self._renew()
+        self.lines.move_to(0)
+
+    def remember_layout(self, layout: LayoutView) -> None:
+        """The parts of the object that is shown have come again."""
+        if self.source.remember_layout(layout):
+            self.lines.renew()
 
     def remember(self, page: int, pieces: tuple[tuple[int, bytes], ...]) -> None:
         """A page that was asked for has come, or is not mapped."""
         if self.source.remember(page, pieces):
+            if self.source.mode is Mode.STRINGS:
+                self.lines.refresh_size()
             self.lines.changed()
 
     def remember_words(self, first: int, words: tuple[StackWord, ...]) -> None:
@@ -325,47 +130,77 @@ where it leads, from pointer to pointer; `return` marks the return addresses of 
         self.post_message(Ask(question))
 
     def _renew(self) -> None:
-        self.retitle(self.source.mode)
+        self.retitle(self._title)
         self.lines.renew()
 
     # -- keys ----------------------------------------------------------------------------------
 
     def action_mode(self) -> None:
-        """From the stack to bytes, to the map, to the stack."""
-        mode = self.source.mode
-        if mode == "stack":
-            self.locate(self.source.address(self.lines.cursor))
-            return
-        if mode == "bytes":
-            self.source.show_map()
-        else:
-            self.source.show_stack()
+        """From the stack to bytes, words, strings, the map, and back to the stack."""
+        source = self.source
+        address = source.address(self.lines.cursor)
+        match source.mode:
+            case Mode.STACK | Mode.FIELDS:
+                self._dump(address, Mode.BYTES)
+                return
+            case Mode.BYTES:
+                self._dump(address, Mode.WORDS)
+                return
+            case Mode.WORDS:
+                source.show_strings(address)
+            case Mode.STRINGS:
+                source.show_map()
+            case Mode.MAP:
+                source.show_stack()
         self._renew()
         self.lines.move_to(0)
 
     def action_set(self) -> None:
-        """Ask for bytes."""
-        index = self.lines.cursor
-        self.post_message(self.Editing(self.source.address(index), self.source.data(index)))
+        """Ask for what is to stand at the cursor."""
+        source, index = self.source, self.lines.cursor
+        how, what = WrittenAs.BYTES, ""
+        match source.mode:
+            case Mode.WORDS:
+                how = WrittenAs.WORDS
+            case Mode.STRINGS if source.size(index):
+                how = WrittenAs.TEXT
+            case Mode.FIELDS:
+                field = source.fields.field(index)
+                if field is not None and field.bits:
+                    text = f"{field.name} is some bits of a number: `:set var` sets them"
+                    self.post_message(Say(text, severity="warning"))
+                    return
+                what = "" if field is None else field.name
+                how = WrittenAs.NUMBER if field is not None and field.is_number else how
+        address, data = source.address(index), source.data(index)
+        self.post_message(self.Editing(address, data, how, what))
 
     def action_who_wrote(self) -> None:
         """Go back to what has written to the word, or to the bytes, last."""
         source = self.source
-        if source.mode != "map":
+        size = source.size(self.lines.cursor)
+        if size:
             address = source.address(self.lines.cursor)
-            self.post_message(Written(address=address, size=source.size))
+            self.post_message(Written(address=address, size=size))
 
     def action_where_from(self) -> None:
         """Follow the value of the word, or of the bytes, backwards."""
         source = self.source
-        if source.mode != "map":
+        size = source.size(self.lines.cursor)
+        if size:
             address = source.address(self.lines.cursor)
-            self.post_message(Followed(address=address, size=source.size))
+            self.post_message(Followed(address=address, size=size))
 
     def on_virtual_lines_chosen(self, event: VirtualLines.Chosen) -> None:
         """Go to the place that a word points at, or into a mapping."""
         event.stop()
-        if self.source.mode == "map":
-            self.locate(self.source.address(event.index))
+        source = self.source
+        if source.mode is Mode.STRINGS and not source.size(event.index):
+            if onward := source.address(event.index):
+                source.show_strings(onward)
+                self._renew()
+                self.lines.move_to(0)
+        elif source.mode in (Mode.MAP, Mode.STRINGS):
+            self.locate(source.address(event.index))
         elif (target := self.source.target(event.index)) is not None:
             self.post_message(Located(target, focus=True))

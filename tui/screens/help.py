@@ -1,7 +1,7 @@
 """The keys of the focused pane, and those that work everywhere by what they are for."""
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import groupby
 from typing import ClassVar, Final
 
@@ -12,7 +12,7 @@ from textual.content import Content
 from textual.screen import ModalScreen
 from textual.widgets import Input, Static
 
-from tui.keymap import ACTIONS, Action
+from tui.keymap import ACTIONS, Action, Situation
 from tui.render import MARKS, is_ascii
 
 _KEYS: Final = 12
@@ -70,17 +70,22 @@ class HelpScreen(ModalScreen[None]):
     ]
 
     def __init__(
-        self, text: str, key_text: Callable[[Action], str] = lambda action: action.key_text
+        self,
+        text: str,
+        key_text: Callable[[Action], str] = lambda action: action.key_text,
+        now: Situation | None = None,
     ) -> None:
         """Show the keys of a widget.
 
         Args:
             text: its `HELP`: headings, tables of two columns, paragraphs.
             key_text: the keys of an action as the user has set them.
+            now: decides which actions work; None for that before the start.
         """
         super().__init__()
         self._help = text
         self._key_text = key_text
+        self._now = Situation() if now is None else now
         self._line = Input(placeholder="/ a word or a key", compact=True)
 
     def compose(self) -> ComposeResult:
@@ -110,7 +115,7 @@ class HelpScreen(ModalScreen[None]):
         plain = is_ascii(self.app)
         for name, parts in (
             ("here", help_parts(self._help, plain)),
-            ("everywhere", self._everywhere()),
+            ("everywhere", self._everywhere(bool(wanted))),
         ):
             lines = _found(_lines(parts), wanted.lower(), self._room)
             self.query_one(f"#{name}", Static).update(Content("\n").join(lines))
@@ -122,15 +127,37 @@ class HelpScreen(ModalScreen[None]):
         whole = min(columns * 96 // 100, 160) - 5  # edges, padding, the scroll bar
         return max((whole // 2 if columns >= _BESIDE else whole) - 2, 2 * _KEYS)
 
-    def _everywhere(self) -> Iterator[tuple[str, str]]:
-        """All actions by what people want to do, then notes."""
-        for task, actions in groupby(ACTIONS, key=lambda action: action.task):
+    def _everywhere(self, others: bool) -> Iterator[tuple[str, str]]:
+        """The actions that work now by what people want to do, what others wait for, notes.
+
+        Args:
+            others: show what those do, too, that do not work now.
+        """
+        waiting: dict[str, list[Action]] = {}
+        works: list[Action] = []
+        for action in ACTIONS:
+            lack = action.lacks(self._now)
+            (waiting.setdefault(lack, []) if lack else works).append(action)
+        for task, actions in groupby(works, key=lambda action: action.task):
             yield f"{task}\n", _HEADING
-            for action in actions:
-                yield f"{self._key_text(action):<{_KEYS - 1}} ", _LOOK
-                yield f"{action.help}\n", ""
-            yield "\n", ""
+            yield from self._keys(actions)
+        if waiting and not others:
+            yield "Not now\n", _HEADING
+        for lack, those in waiting.items():
+            if others:
+                yield f"Not now, but {lack.replace('`', '')}\n", _HEADING
+                yield from self._keys(those)
+            else:
+                yield f"{' '.join(self._key_text(action) for action in those)}  ", _LOOK
+                yield from _spelled(f"{lack}\n", is_ascii(self.app))
+        yield "\n", ""
         yield from help_parts(_NOTES, is_ascii(self.app))
+
+    def _keys(self, actions: Iterable[Action]) -> Iterator[tuple[str, str]]:
+        for action in actions:
+            yield f"{self._key_text(action):<{_KEYS - 1}} ", _LOOK
+            yield f"{action.help}\n", ""
+        yield "\n", ""
 
     def action_find(self) -> None:
         """Ask for a text."""

@@ -9,6 +9,7 @@ from textual.content import Content
 from textual.screen import ModalScreen
 from textual.widgets import Static
 
+from engine.message_text import counted
 from engine.session.browse import KernelAnswer, Placed
 from tui.render import harmless, is_ascii, mark
 
@@ -36,6 +37,8 @@ class VerdictScreen(ModalScreen[int | None]):
         Binding("enter", "nearest", "To the nearest good place"),
         Binding("j,down", "scroll(1)", show=False),
         Binding("k,up", "scroll(-1)", show=False),
+        Binding("space,pagedown,ctrl+d", "page(1)", show=False),
+        Binding("pageup,ctrl+u", "page(-1)", show=False),
     ]
 
     def __init__(self, placed: Placed, kernel: KernelAnswer | None = None) -> None:
@@ -48,6 +51,7 @@ class VerdictScreen(ModalScreen[int | None]):
         super().__init__()
         self._placed = placed
         self._kernel = kernel
+        self._keys = ""
         found = placed.judgement.findings
         self._nearest = next((finding.nearest for finding in found if finding.nearest), None)
         if placed.judgement.ok:
@@ -65,7 +69,23 @@ class VerdictScreen(ModalScreen[int | None]):
                 wished = f", where a {self._placed.wished} fits"
                 what = wished if self._placed.judgement.ok else ""
                 keys = f"Enter goes to {self._nearest:#x}{what}   {keys}"
+            self._keys = keys
             yield Static(keys, id="hint", markup=False)
+
+    def on_mount(self) -> None:
+        """Tell of what lies below, as long as there is some."""
+        area = self.query_one(VerticalScroll)
+        for change in ("scroll_y", "virtual_size", "size"):
+            self.watch(area, change, self._hint, init=False)
+
+    def _hint(self) -> None:
+        area = self.query_one(VerticalScroll)
+        keys = self._keys
+        if area.max_scroll_y:
+            below = area.virtual_size.height - area.size.height - area.scroll_offset.y
+            more = f"{counted(below, 'line')} below" if below > 0 else "the end"
+            keys = f"j k: {more}   {keys}"
+        self.query_one("#hint", Static).update(keys, layout=False)
 
     def _text(self) -> Content:
         plain = is_ascii(self.app)
@@ -133,3 +153,8 @@ class VerdictScreen(ModalScreen[int | None]):
     def action_scroll(self, lines: int) -> None:
         """Scroll."""
         self.query_one(VerticalScroll).scroll_relative(y=lines, animate=False)
+
+    def action_page(self, pages: int) -> None:
+        """Scroll by pages."""
+        area = self.query_one(VerticalScroll)
+        area.scroll_relative(y=pages * max(area.size.height - 1, 1), animate=False)

@@ -25,6 +25,8 @@ _STATES = {
 }
 _OFFERED: Final = 8
 """Rows of what a line may become."""
+_NOWHERE: Final = "?"
+"""The location of what is in no function of no file."""
 _LEAST: Final = 20
 """Characters that each part of the status may have at any width."""
 
@@ -106,6 +108,8 @@ class StatusBar(Static):
         thread = f"{view.comms.get(view.thread, '')}-{view.thread}"
         of_all = f"{harmless(thread, plain)} of {view.threads} threads"
         where = "" if view.waiting_in else harmless(bare_place(view.location), plain)
+        if where == _NOWHERE:  # of a kernel image, while no function is called, pc is no place
+            where = f"{view.pc:#x}" if view.frames else ""
         line = f"{view.line[0].rsplit('/', 1)[-1]}:{view.line[1]}" if view.line and where else ""
         return [
             (2, harmless(view.program.rsplit("/", 1)[-1], plain), "bold"),

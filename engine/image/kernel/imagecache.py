@@ -20,7 +20,7 @@ from typing import Final
 
 from engine.image.headers import Buffer
 from engine.image.kernel.columnfile import Column, ColumnSet, pack_columns, read_columns
-from engine.image.kernel.scratch import joined, write_all
+from engine.image.kernel.scratch import joined, write_file
 
 _FORMAT: Final = 3
 """Counted up when what is made of an image changes."""
@@ -211,19 +211,8 @@ class KeptKernel:
 
     def _written(self, path: Path, pieces: Iterable[bytes | memoryview | mmap.mmap]) -> bool:
         """Writes a file as a whole or not at all; True if it is there."""
-        part = self._folder / f"{path.name}.{os.getpid()}-{time.monotonic_ns()}.part"
         try:
-            self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-            handle = os.open(part, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-            try:
-                for piece in pieces:
-                    write_all(handle, piece)
-                os.replace(part, path)
-            except OSError:
-                part.unlink(missing_ok=True)
-                raise
-            finally:
-                os.close(handle)
+            write_file(path, pieces)
         except OSError as error:
             self.remarks.append(f"{path}: not kept: {error.strerror or error}")
             return False

@@ -2,7 +2,9 @@
 
 import mmap
 import os
+import time
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Final
 
 from engine.image.headers import Buffer
@@ -53,3 +55,25 @@ def write_all(handle: int, data: bytes | memoryview | mmap.mmap) -> int:
         while at < len(view):
             at += os.write(handle, view[at:])
         return at
+
+
+def write_file(path: Path, pieces: Iterable[bytes | memoryview | mmap.mmap]) -> None:
+    """Write a file of the user's own, as a whole or not at all, and the folder around it.
+
+    The pieces go to a file of another name first, ending in .part, which is moved then.
+
+    Raises:
+        OSError: it cannot be written; nothing is left of it.
+    """
+    part = path.parent / f"{path.name}.{os.getpid()}-{time.monotonic_ns()}.part"
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    handle = os.open(part, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    try:
+        for piece in pieces:
+            write_all(handle, piece)
+        os.replace(part, path)
+    except OSError:
+        part.unlink(missing_ok=True)
+        raise
+    finally:
+        os.close(handle)

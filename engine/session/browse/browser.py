@@ -4,7 +4,6 @@ It reads the files alone and belongs to the front end's thread; where they are i
 memory it learns from views.
 """
 
-import re
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
@@ -29,6 +28,7 @@ from engine.session.browse.code_rows import (
     Reading,
 )
 from engine.session.browse.completion import Completion, DefinitionCompleter
+from engine.session.browse.function_names import NameSearch
 from engine.session.browse.memory_pages import MemoryPages
 from engine.session.program.libraries import ProgramFile
 from engine.session.program.opening import OpenedProgram
@@ -49,7 +49,6 @@ if TYPE_CHECKING:
 
 _ARGUMENTS: Final = 3
 """Arguments recorded where nothing says how many a function has."""
-_OF_FILE: Final = re.compile(r"([^:/\s]+):(?!:)")
 _GONE_TO: Final = 16
 """Places remembered at which an instruction begins because the user has gone there."""
 
@@ -121,7 +120,6 @@ class Browser:
         self._plain: dict[MappingView, Code] = {}
         self._view = GuestView()
         self._gone_to: dict[int, None] = {}
-        self._names: list[tuple[str, Symbol, ProgramFile]] | None = None
 
     @property
     def build_id(self) -> str:
@@ -372,25 +370,7 @@ class Browser:
 
         Names without a capital fit in any case, as in vim's smartcase. LIB:NAME is one of a file.
         """
-        match = _OF_FILE.match(typed)
-        library = match[1] if match is not None else ""
-        typed = typed[match.end() :] if match is not None else typed
-        fold = typed == typed.lower()
-        exact: list[tuple[str, Symbol, ProgramFile]] = []
-        begins: list[tuple[str, Symbol, ProgramFile]] = []
-        holds: list[tuple[str, Symbol, ProgramFile]] = []
-        for item in self._all_names():
-            if library and item[2].path.rpartition("/")[2] != library:
-                continue
-            name = item[0].lower() if fold else item[0]
-            if name == typed:
-                exact.append(item)
-            elif name.startswith(typed):
-                begins.append(item)
-            elif typed in name:
-                holds.append(item)
-        found = exact + sorted(begins, key=_by_length) + sorted(holds, key=_by_length)
-        return [self._match(*item) for item in found[:limit]]
+        return [self._match(*item) for item in self._function_names.find(typed, limit)]
 
     def complete_definition(
         self, line: str, column: int, groups: Sequence[str] = ()
@@ -408,15 +388,14 @@ class Browser:
         fits = (match.name for match in self.complete(typed, limit))
         return [name for name in fits if name.rpartition(":")[2].startswith(typed)]
 
-    def _all_names(self) -> list[tuple[str, Symbol, ProgramFile]]:
-        if self._names is None:
-            self._names = [
-                (name, symbol, file)
-                for file in self._program.files
-                for symbol in file.symbols.functions()
-                for name in dict.fromkeys((symbol.name, symbol.demangled))
-            ]
-        return self._names
+    @cached_property
+    def _function_names(self) -> NameSearch:
+        return NameSearch(
+            (name, symbol, file)
+            for file in self._program.files
+            for symbol in file.symbols.functions()
+            for name in dict.fromkeys((symbol.name, symbol.demangled))
+        )
 
     def _match(self, name: str, symbol: Symbol, file: ProgramFile) -> SymbolMatch:
         spelled = symbol.name
@@ -616,10 +595,6 @@ def _kernel_browser(opened: "OpenedKernel") -> "KernelBrowser":
 def _covering(address: int, modules: Sequence[ModuleView]) -> ModuleView | None:
     """The first of some files that covers an address."""
     return next((each for each in modules if each.start <= address < each.end), None)
-
-
-def _by_length(item: tuple[str, Symbol, ProgramFile]) -> tuple[int, str]:
-    return len(item[0]), item[0]
 
 
 def _number(text: str) -> int | None:

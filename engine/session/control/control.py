@@ -79,6 +79,7 @@ class Control:
         learn: Callable[[], object] | None = None,
         before_end: Callable[[], object] | None = None,
         refills: bool = False,
+        is_shown: bool = True,
     ) -> None:
         """Load the program.
 
@@ -93,6 +94,7 @@ class Control:
             before_end: called when the guest has ended, before that is told.
             refills: what is told of events is, of a recorded run, at each stop as if all that is
                 recorded now had been so from its start on.
+            is_shown: False where nobody looks at the registers and frames of views.
 
         Raises:
             ImageError: the file cannot be run.
@@ -118,7 +120,7 @@ class Control:
         self._before_end = before_end
         self.questions = StopQuestions()
         self._on_foot = False
-        self._views = GuestViews(self._with_branches)
+        self._views = GuestViews(self._with_branches, is_shown=is_shown)
         self._starts = RunStarts(self._telling, mode, terminal)
         fresh = self._starts.fresh(config, opened)
         self._first, self._damage = fresh.opened, set[str]()

@@ -125,6 +125,7 @@ class StandingCommands:
             cmd.ReadMemory: self._read_memory,
             cmd.ReadWords: self._read_words,
             cmd.ReadParts: self._read_parts,
+            cmd.ReadLayout: self._read_layout,
             cmd.AskWords: self._ask_words,
             cmd.CompleteLine: self._complete_line,
             cmd.ListDefinitions: self._list_definitions,
@@ -226,6 +227,14 @@ class StandingCommands:
     def _read_parts(self, command: cmd.ReadParts) -> str:
         if command.moment == self._sight.moves and self._sight.here.stands:
             self._tell(ev.PartsRead(command, self._parts(command.branches)))
+        return ""
+
+    def _read_layout(self, command: cmd.ReadLayout) -> str:
+        self._need_standing()
+        words = self._sight.known_words()
+        with self._sight.here.focus.visit():
+            layout = words.layout(command.text, again=command.again)
+        self._tell(ev.LayoutRead(command, layout))
         return ""
 
     def _parts(self, branches: tuple[cmd.Branch, ...]) -> tuple[PartsView | None, ...]:

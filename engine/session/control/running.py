@@ -24,13 +24,13 @@ from engine.session.guest.probed_space import ProbedSpace
 from engine.session.guest.probing import Probing
 from engine.session.guest.session import Session
 from engine.session.inspect.viewing import Viewing
-from engine.session.kernel.call_results import CallResult
-from engine.session.kernel.supervisor import KernelSupervisor
 from engine.session.protocol.views import HitView, Origin, PhaseView, RunState, StopCause
 
 if TYPE_CHECKING:
     from engine.session.control.past.conditions import Condition
     from engine.session.control.past.search import WatchPlace
+    from engine.session.kernel.call_results import CallResult  # few guests are kernels
+    from engine.session.kernel.supervisor import KernelSupervisor
 
 
 def _no_condition(text: str) -> "Condition":
@@ -135,11 +135,11 @@ class Running:
         """Others are asked whether to stop from now on."""
         self._questions = questions
 
-    def _listen_to(self, supervisor: KernelSupervisor) -> None:
+    def _listen_to(self, supervisor: "KernelSupervisor") -> None:
         """Stop where calls of a kernel's functions are over, or cannot go on."""
         tell = supervisor.returned
 
-        def returned(result: CallResult) -> None:
+        def returned(result: "CallResult") -> None:
             self._last_call = result.lines()[0]
             tell(result)
 

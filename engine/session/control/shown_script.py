@@ -58,10 +58,14 @@ class ShownScript:
             session, TraceOptions(mode=request.mode), consumer=self._consume, main=main
         )
         self._script = AttachedScript(session, tracing, run, sink, request)
-        self._script.attach(tree, text)
-        self._moments = ScriptMoments(run, self._script.state)
         self._tracing = tracing
-        self._script.begin()
+        try:
+            self._script.attach(tree, text)
+            self._moments = ScriptMoments(run, self._script.state)
+            self._script.begin()
+        except BaseException:
+            self._script.detach()
+            raise
 
     def _consume(self, data: bytes) -> None:
         assert self._moments is not None, "it was attached"

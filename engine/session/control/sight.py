@@ -18,6 +18,7 @@ from engine.session.protocol.views import (
     DisplayView,
     GuestView,
     HistoryView,
+    LayoutView,
     OriginLink,
     PartsView,
     RunState,
@@ -62,6 +63,9 @@ class TypedWords(Protocol):
 
     def display_parts(self, branch: cmd.Branch) -> PartsView | None:
         """The value of one of them, and what is in it."""
+
+    def layout(self, text: str, *, again: bool) -> LayoutView:
+        """The parts of an object in memory."""
 
 
 class RunSight:
@@ -202,13 +206,20 @@ class GuestViews:
     While the guest runs a view shows what the one before has shown of its last stop.
     """
 
-    def __init__(self, branched: Callable[[HistoryView | None], HistoryView | None]) -> None:
+    def __init__(
+        self,
+        branched: Callable[[HistoryView | None], HistoryView | None],
+        *,
+        is_shown: bool = True,
+    ) -> None:
         """Start without a view.
 
         Args:
             branched: adds the branches that there are to the line of a run.
+            is_shown: False where nobody looks at registers, frames and lines: they are left out
+                then, as they want the debug information of each file on the stack.
         """
-        self._branched = branched
+        self._branched, self._is_shown = branched, is_shown
         self._last = GuestView()
 
     def make(
@@ -248,7 +259,8 @@ class GuestViews:
                 raw = session.cpu.read_register(session.arch.roles.pc)
                 raw = raw if parked is None else parked.pc
                 pc = running.stands_at(raw) if focus.is_runner else focus.original_pc(raw)
-            if looks:
+            # Behind a program's frames stand a kernel's, of which `visit` wants the memory.
+            if looks and (self._is_shown or session.user_programs is not None):
                 registers, frames = (
                     viewing.registers(run.origin, parked),
                     viewing.frames(waiting, own, parked),
@@ -261,7 +273,7 @@ class GuestViews:
         found = last.goroutines if goroutines else None
         if goroutines and stands and not mid_hit:
             found = focus.goroutines(looks=looks)
-        module = modules.at(pc) if stands else None
+        module = modules.at(pc) if stands and self._is_shown else None
         self._last = GuestView(
             state=state,
             reason="" if running.state is RunState.RUNNING else running.reason,

@@ -10,7 +10,7 @@ from typing import Final
 
 from engine.errors import ImageError
 from engine.guest.modules import Module
-from engine.image import dies
+from engine.image import dies, forms
 from engine.image.dies import Die, Unit
 from engine.image.gotypes import GO
 from engine.image.reader import DamagedError
@@ -102,12 +102,23 @@ class FunctionBodies:
         """True if GCC says where variables are from a function's first instruction on."""
         known = self._optimized.get(id(unit))
         if known is None:
-            shape = unit.shape
-            known = self._optimized[id(unit)] = (unit.root.string(_AT_PRODUCER) or "").startswith(
-                "GNU "
-            ) and any(
-                isinstance(Die(unit, shape.offsets[index]).get(dies.AT_LOCATION), int)
-                for index, tag in enumerate(shape.tags)
-                if tag in (_VARIABLE, _PARAMETER)
-            )
+            producer = unit.root.string(_AT_PRODUCER) or ""
+            known = self._optimized[id(unit)] = producer.startswith("GNU ") and _has_lists(unit)
         return known
+
+
+def _has_lists(unit: Unit) -> bool:
+    """True if a variable or parameter of a unit has a list of locations."""
+    lists = any(
+        name == dies.AT_LOCATION and step not in forms.BLOCK_STEPS
+        for abbrev in unit.abbrevs.values()
+        if abbrev.tag in (_VARIABLE, _PARAMETER)
+        for name, _, _, step in abbrev.attributes
+    )
+    shape = unit.shape
+    # Units of link-time optimisation share their abbreviations: the entries themselves tell then.
+    return lists and any(
+        isinstance(Die(unit, shape.offsets[index]).get(dies.AT_LOCATION), int)
+        for index, tag in enumerate(shape.tags)
+        if tag in (_VARIABLE, _PARAMETER)
+    )

@@ -27,6 +27,7 @@ from engine.session.debugger.frame_words import FrameWords
 from engine.session.debugger.goroutine_words import GoroutineWords
 from engine.session.debugger.looking import Looking
 from engine.session.debugger.many_breaks import ManyBreaks
+from engine.session.debugger.mapping_words import MappingWords
 from engine.session.debugger.moments import MomentWords
 from engine.session.debugger.moving import Moving
 from engine.session.debugger.script import ScriptLine
@@ -98,6 +99,7 @@ class WordTable:
         self.tasks = tasks = ThreadWords(debugger, looking)
         branching = BranchWords(debugger, looking)
         searching = Searching(debugger)
+        self._mappings = MappingWords(debugger)
         files = FileWords(debugger, looking)
         self.applying = applying = ApplyWords(debugger, looking, tasks)
         self.goroutines = goroutines = GoroutineWords(debugger, looking)
@@ -188,6 +190,7 @@ class WordTable:
             Word(("thread", "t"), tasks.thread, moves=True),
             Word(("goroutine",), goroutines.goroutine, moves=True),
             Word(("find",), searching.find, remote=True),
+            Word(("vmmap",), self._mappings.vmmap, remote=True),
             Word(("printf",), looking.printf, remote=True),
             Word(("jump", "j"), moving.jump, moves=True),
             Word(("return", "ret"), moving.return_, moves=True),
@@ -302,7 +305,7 @@ class WordTable:
     def _info_proc(self, rest: str) -> None:
         """The process: info proc [mappings]."""
         if rest.startswith("m"):
-            self.looking.info_mappings(rest)
+            self._mappings.info_mappings(rest)
             return
         self._debugger.need_process()
         session = self._debugger.control.session

@@ -8,6 +8,8 @@ from typing import Final
 from engine.errors import CommandError
 from engine.language.evaluation import evaluate
 from engine.language.printing import FORMATS
+from engine.language.reach import Reach
+from engine.language.value_types import CType
 from engine.session.control.control import Control
 from engine.session.debugger.command_table import Word, split_word
 from engine.session.debugger.debugger import TROUBLE, Debugger, message
@@ -15,10 +17,11 @@ from engine.session.debugger.interpreter import Interpreter
 from engine.session.debugger.saving import restore_stops, saved_stops
 from engine.session.debugger.script import commands_of
 from engine.session.inspect.frame_variables import parts_of
+from engine.session.inspect.object_layout import layout, object_of
 from engine.session.protocol import commands as cmd
 from engine.session.protocol import events as ev
 from engine.session.protocol.frames import VariableView
-from engine.session.protocol.views import DisplayView, PartsView, RunState
+from engine.session.protocol.views import DisplayView, LayoutView, PartsView, RunState
 
 _SYSCALL: Final = "syscall"
 _IN_MEMORY: Final = re.compile(r"[is\d]")
@@ -53,6 +56,7 @@ class Console:
         self._session = control.session
         self._moves = control.sight.moves
         self._speaking = False
+        self._laid_out: dict[str, tuple[CType, int]] = {}
         control.sight.words = self
 
     def words(self) -> tuple[tuple[tuple[str, ...], str], ...]:
@@ -178,6 +182,30 @@ class Console:
             return PartsView(own, (), trouble=message(error))
         letter = display.form if display.form in FORMATS else ""
         return parts_of(scope, display.text, value, branch.steps, 0, branch.count, letter)
+
+    def layout(self, text: str, *, again: bool) -> LayoutView:
+        """The parts of an object in memory.
+
+        Args:
+            text: an expression: the object, or a pointer to it.
+            again: the object that the same text meant the last time, whatever it means now.
+
+        Raises:
+            CommandError: it means none, or it cannot be read.
+        """
+        if self._speaking:
+            raise CommandError("the program waits for input within a line of words")
+        self._settle()
+        scope = self._debugger.scope
+        try:
+            found = self._laid_out.get(text) if again else None
+            if found is None:
+                value = object_of(evaluate(text, scope), scope)
+                found = value.type, value.address or 0
+                self._laid_out = {text: found}
+            return layout(Reach(scope).at(*found), scope)
+        except TROUBLE as error:
+            raise CommandError(message(error)) from None
 
     # -- keeping up -------------------------------------------------------------------------
 

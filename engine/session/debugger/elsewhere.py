@@ -76,8 +76,8 @@ _WORDS: Final[dict[str, str]] = {
     "nosharedlibrary": "symbols of all libraries are read when they are asked for",
     "stop": "`define hook-stop` is carried out at each stop",
     **dict.fromkeys(
-        ("vmmap", "checksec", "telescope", "hexdump", "context", "heap"),
-        "that is no word of gdb's own: `info proc mappings`, `x/16gx $sp`, `x/i $pc`",
+        ("checksec", "telescope", "hexdump", "context", "heap"),
+        "that is no word of gdb's own: `vmmap`, `x/16gx $sp`, `x/i $pc`",
     ),
 }
 _INFO: Final[dict[str, str]] = {

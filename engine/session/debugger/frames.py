@@ -143,14 +143,20 @@ class SelectedFrames:
     def all(self) -> tuple[GuestFrame, ...]:
         """Innermost first; those outside of main are left out, as in gdb."""
         if self._frames is None:
+            waiting_in = self._session.kernel.waiting_in
+            ends = not self._settings["backtrace past-main"]
+
+            def is_last(frame: GuestFrame) -> bool:
+                number = frame.number - bool(waiting_in)  # the call's own frame is left out
+                return ends and not frame.inlined and self._is_main(frame, number)
+
             with self._control.sight.visit():
-                found = self._taken(self._session.kernel.waiting_in)
+                found = self._taken(waiting_in, is_last)
             kept: list[GuestFrame] = []
             for frame in found:
                 if frame.source == "syscall":
                     continue
                 kept.append(frame)
-                ends = not self._settings["backtrace past-main"]
                 if ends and not frame.inlined and self._is_main(frame, len(kept) - 1):
                     break
             kept = kept[: self._settings.limit("backtrace limit")]
@@ -158,12 +164,14 @@ class SelectedFrames:
             self._frames = tuple(kept[self.skipped :])
         return self._frames
 
-    def _taken(self, waiting_in: str = "") -> tuple[GuestFrame, ...]:
+    def _taken(
+        self, waiting_in: str = "", is_last: Callable[[GuestFrame], bool] | None = None
+    ) -> tuple[GuestFrame, ...]:
         """Frames of what is in sight: a thread, or a goroutine that none runs."""
         parked = self._control.sight.here.focus.parked
         if parked is not None:
             return self._backtraces.parked(parked).frames
-        return self._backtraces.take(syscall=waiting_in).frames
+        return self._backtraces.take(syscall=waiting_in, is_last=is_last).frames
 
     def _is_main(self, frame: GuestFrame, number: int) -> bool:
         """True for the frame that the user's program begins with, whose name may have a scope."""

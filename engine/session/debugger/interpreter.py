@@ -1,7 +1,6 @@
 """Carries gdb's words out: lines, files, blocks, words of the user's own."""
 
 import re
-import subprocess
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import cached_property
@@ -306,6 +305,8 @@ class Interpreter:
         """Carry out a command of the host's shell: shell COMMAND, or !COMMAND."""
         if not self._has_terminal:
             raise CommandError("the terminal is taken here; ctrl+z goes back to the shell")
+        import subprocess  # few ask for a shell
+
         done = subprocess.run(rest or "sh", shell=True, check=False)
         self._debugger.set_convenience("_shell_exitcode", made(INT, done.returncode, "little"))
 
@@ -411,7 +412,7 @@ def batch(
             put(event.data.replace(b"\r\n", b"\n").decode(errors="replace"))
 
     wish = HaltWish()
-    control = Control(config, told, mode=mode, source=wish)
+    control = Control(config, told, mode=mode, source=wish, is_shown=False)
     halting = Halting(control, wish)
 
     @contextmanager

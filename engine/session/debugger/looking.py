@@ -23,7 +23,7 @@ from engine.language.value_types import CType
 from engine.language.values import TypedValue, made
 from engine.linux import vdso
 from engine.session.debugger.assembly import Assembly
-from engine.session.debugger.debugger import NOT_RUN, Debugger, Display
+from engine.session.debugger.debugger import Debugger, Display
 from engine.session.debugger.listing import SourceListing
 from engine.session.debugger.places import CodePlace, PlaceMissingError, WantedPlace
 from engine.session.debugger.virtual_tables import VirtualTableWords
@@ -534,25 +534,6 @@ class Looking:
             debugger.put(row)
         if lacking:
             debugger.put("(*): Shared library is missing debugging information.")
-
-    def info_mappings(self, rest: str) -> None:
-        """The memory map."""
-        debugger = self._debugger
-        if not debugger.started:
-            raise CommandError(NOT_RUN)
-        debugger.put(
-            "          Start Addr           End Addr       Size     Offset  Perms  objfile"
-        )
-        for mapping in debugger.frames.seen.memory.mappings:
-            if mapping.perms or not mapping.reserved:
-                perms = "".join(
-                    letter if mapping.perms & bit else "-"
-                    for bit, letter in ((1, "r"), (2, "w"), (4, "x"))
-                )
-                debugger.put(
-                    f"{mapping.start:#20x} {mapping.end:#18x} {mapping.size:#10x} "
-                    f"{mapping.offset:#10x}  {perms}p   {mapping.name}".rstrip()
-                )
 
 
 def _shown_form(form: str) -> str:

@@ -18,7 +18,7 @@ from engine.machine.machine import BootEnd, MachineEnd
 from engine.machine.pages import ComparedMemory
 from engine.session.guest.outputs import OutputFiles
 from engine.session.headless.boot_traces import BREAKPOINT, TOLD
-from engine.session.headless.booting import Booted, BootRequest
+from engine.session.headless.booting import Booted, BootRequest, boot_files
 from engine.session.kernel.opened import OpenedKernel
 from engine.session.protocol.config import Mode
 from engine.session.protocol.kernels import KernelChoice
@@ -128,7 +128,10 @@ class ComparedBoot:
         options = TraceOptions(output="/dev/null", mode=request.mode)
         planted = request.technique == BREAKPOINT
         machine = self.booted.machine
-        self.tracing = BootTracing(opened, machine, options, outputs, None, planted=planted)
+        files = boot_files(request.boot)
+        self.tracing = BootTracing(
+            *(opened, machine, options, outputs, None), planted=planted, files=files
+        )
         stack.callback(self.tracing.discard)
         self.tracing.place(request.probes)
         self.tracing.start()

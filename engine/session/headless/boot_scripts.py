@@ -8,7 +8,13 @@ from msgspec.structs import replace
 from engine.errors import CommandError, ProbeError
 from engine.machine.machine import BootEnd, MachineEnd
 from engine.session.guest.outputs import OutputFiles
-from engine.session.headless.booting import BEGAN, Booted, BootRequest, bootable_kernel
+from engine.session.headless.booting import (
+    BEGAN,
+    Booted,
+    BootRequest,
+    boot_files,
+    bootable_kernel,
+)
 from engine.session.kernel.opened import OpenedKernel
 from engine.session.protocol.kernels import KernelChoice
 from engine.session.protocol.report import Report
@@ -88,7 +94,8 @@ def opened_boot_script(
     """
     text, tree = script_source(request.name, request.text, request.parameters)
     kernel = bootable_kernel(boot.kernel)
-    script = CheckedBoot(OpenedKernel(kernel, request.kernel), request, text, tree)
+    opened = OpenedKernel(kernel, request.kernel)
+    script = CheckedBoot(opened, request, text, tree, boot_files(boot))
     outputs = OutputFiles(boot.kernel, *filter(None, (boot.initrd, boot.init)), *boot.disks)
     try:
         sink = ScriptSink(outputs, request.output, write, write_error)
@@ -107,12 +114,12 @@ def opened_boot_script(
 
 
 def list_kernel_probes(
-    path: str, choice: KernelChoice, pattern: str, *, verbose: bool
+    boot: BootRequest, choice: KernelChoice, pattern: str, *, verbose: bool
 ) -> Iterator[str]:
     """List the probes of a kernel that is booted, line by line.
 
     Args:
-        path: of the image.
+        boot: the image, and the files of the system that it boots.
         choice: the rules that places are judged by.
         pattern: as attach points are written, with globs; "" for all but functions.
         verbose: arguments follow.
@@ -121,7 +128,7 @@ def list_kernel_probes(
         ImageError: the kernel cannot be booted.
         CommandError: there is no provider of that name.
     """
-    listing = KernelListing(OpenedKernel(bootable_kernel(path), choice))
+    listing = KernelListing(OpenedKernel(bootable_kernel(boot.kernel), choice), boot_files(boot))
     try:
         yield from listing.lines(pattern, verbose=verbose)
     except ProbeError as error:

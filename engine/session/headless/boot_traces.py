@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from engine.machine.machine import MachineEnd
 from engine.session.guest.outputs import OutputFiles
-from engine.session.headless.booting import Booted, BootRequest
+from engine.session.headless.booting import Booted, BootRequest, boot_files
 from engine.session.headless.traces import FORMAT_NAMES, controlled
 from engine.session.kernel.opened import OpenedKernel
 from engine.session.protocol.kernels import KernelChoice
@@ -216,7 +216,9 @@ def _traced(
     opened = OpenedKernel(booted.kernel, kernel)
     try:
         tracing = BootTracing(
-            *(opened, booted.machine, options, outputs, ends.stream, tracer), planted=planted
+            *(opened, booted.machine, options, outputs, ends.stream, tracer),
+            planted=planted,
+            files=boot_files(boot),
         )
         try:
             yield booted, tracing

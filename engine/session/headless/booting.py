@@ -19,8 +19,9 @@ from engine.machine.kernelmodules import LoadedModule, ModuleReader, module_memb
 from engine.machine.kernelprobes import kprobe_table
 from engine.machine.linuxboot import LEAST, MOST, Boot, prepare
 from engine.machine.machine import DISKS_MOST, BareMachine, BootEnd, MachineEnd
-from engine.machine.ramdisk import Ramdisk, assembled
+from engine.machine.ramdisk import Ramdisk, assembled, unpacked
 from engine.machine.rawdisk import DEFAULT_CHANGES, ChangeBudget, RawDisk
+from engine.session.tracing.boot_files import BootFiles
 
 COMMAND_LINE: Final = (
     "console=ttyS0 nokaslr nosmp noapic nolapic acpi=off mitigations=off tsc=reliable "
@@ -184,6 +185,14 @@ class Booted:
         if self._waiting:
             waiting, self._waiting = bytes(self._waiting), bytearray()
             self._put(waiting)
+
+
+def boot_files(request: BootRequest) -> BootFiles:
+    """The files of the first file system of a boot, but for modules, as far as the host has them.
+
+    They are read when somebody asks.
+    """
+    return BootFiles(lambda: unpacked(Ramdisk(request.initrd, request.init)))
 
 
 def bootable_kernel(path: str) -> KernelImage:

@@ -216,6 +216,7 @@ class Backtraces:
         syscall: str = "",
         unwinder: str = UNWINDERS[0].name,
         limit: int = LIMIT,
+        is_last: Callable[[GuestFrame], bool] | None = None,
     ) -> Backtrace:
         """The backtrace of the guest as it stands.
 
@@ -225,6 +226,8 @@ class Backtraces:
                 its instruction then.
             unwinder: which one, of `engine.unwind.compare.UNWINDERS`.
             limit: of frames, inlined ones not counted.
+            is_last: tells of each frame whether those that called it are left out; files of
+                theirs are not read then.
 
         Raises:
             CommandError: there is no such unwinder.
@@ -249,6 +252,8 @@ class Backtraces:
         frames = [self._kernel_frame(syscall, known)] if syscall else []
         for frame in walk.frames:
             self._add(frames, frame)
+            if is_last is not None and is_last(frames[-1]):
+                return Backtrace(tuple(frames), walk.end.reason, walk.end.text)
         whole = walk.end.reason is EndReason.OUTERMOST
         user = self._user(known) if whole and not syscall else None
         if user is None or len(walk.frames) >= limit:

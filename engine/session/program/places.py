@@ -4,7 +4,6 @@ Nothing has to run: a place is a link address in a file, and becomes a guest add
 that file is mapped executable.
 """
 
-import difflib
 import fnmatch
 import re
 from collections.abc import Callable, Iterable, Iterator
@@ -605,6 +604,8 @@ def near_names(name: str, files: Iterable[ProgramFile]) -> list[str]:
         names.update(symbol.name for symbol in file.symbols.functions())
         names.update(symbol.demangled.partition("(")[0] for symbol in file.symbols.functions())
     bare = name.split("::")[-1]
+    import difflib  # for names that are wrong
+
     close = difflib.get_close_matches(name, names, n=3, cutoff=0.75)
     parts = sorted(n for n in names if len(bare) > 2 and bare in n and n not in close)
     return (close + sorted(parts, key=len))[:3]

@@ -442,6 +442,18 @@ class ReadParts(Struct, frozen=True):
     branches: tuple[Branch, ...]
 
 
+class ReadLayout(Struct, frozen=True):
+    """Ask for the parts of an object in memory; the answer is an `events.LayoutRead`.
+
+    Attributes:
+        text: an expression: the object, or a pointer to it.
+        again: the object that the same text meant the last time, whatever it means now.
+    """
+
+    text: str
+    again: bool = False
+
+
 class LoadHandlers(Struct, frozen=True):
     """Register the probes of a handlers file in place of those of the last one; any time.
 
@@ -608,6 +620,7 @@ Command: TypeAlias = (
     | ReadMemory
     | ReadWords
     | ReadParts
+    | ReadLayout
     | LoadHandlers
     | LoadScript
     | TypedLine

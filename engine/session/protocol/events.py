@@ -5,7 +5,14 @@ from typing import TypeAlias
 from msgspec import Struct
 
 from engine.session.protocol.commands import Command
-from engine.session.protocol.views import GuestView, ModuleView, OriginLink, PartsView, StackWord
+from engine.session.protocol.views import (
+    GuestView,
+    LayoutView,
+    ModuleView,
+    OriginLink,
+    PartsView,
+    StackWord,
+)
 from engine.trace.rows import EventInfo
 
 
@@ -179,6 +186,13 @@ class WordsRead(Struct, frozen=True):
     words: tuple[StackWord, ...]
 
 
+class LayoutRead(Struct, frozen=True):
+    """The answer to `ReadLayout`."""
+
+    command: Command
+    layout: LayoutView
+
+
 class PartsRead(Struct, frozen=True):
     """The answer to `ReadParts`: one for each branch, None where there is no such value."""
 
@@ -270,6 +284,7 @@ SessionEvent: TypeAlias = (
     | MemoryRead
     | WordsRead
     | PartsRead
+    | LayoutRead
     | OriginFound
     | Printed
     | WordsKnown

@@ -58,6 +58,7 @@ _OF_KIND: Final[dict[CommandKind, tuple[type[cmd.Command], ...]]] = {
         cmd.ReadMemory,
         cmd.ReadWords,
         cmd.ReadParts,
+        cmd.ReadLayout,
         cmd.AskWords,
         cmd.CompleteLine,
         cmd.ListDefinitions,

@@ -258,6 +258,51 @@ class HitView(Struct, frozen=True):
         return shown_place(self.place)
 
 
+class FieldView(Struct, frozen=True):
+    """A part of an object, or a hole between parts.
+
+    Attributes:
+        offset: of its first byte in the object.
+        size: bytes.
+        level: how many parts of the object it is within.
+        name: of it; "" for a hole.
+        type: as the source spells it; "" for a hole.
+        value: as people read it; "" for what has parts of its own below.
+        bits: of a bitfield: the number of its lowest bit from the offset on, and how many there
+            are.
+        is_number: an integer, a pointer or an enumeration, which a number can be written over.
+    """
+
+    offset: int
+    size: int
+    level: int
+    name: str
+    type: str
+    value: str
+    bits: tuple[int, int] | None = None
+    is_number: bool = False
+
+
+class LayoutView(Struct, frozen=True):
+    """An object in memory.
+
+    Attributes:
+        address: of its first byte.
+        size: bytes.
+        type: as the source spells it.
+        fields: its parts in the order of the source; of a scalar the one that it is itself.
+        data: its bytes as far as they can be read.
+        more: there are other parts behind them.
+    """
+
+    address: int
+    size: int
+    type: str
+    fields: tuple[FieldView, ...]
+    data: bytes
+    more: bool = False
+
+
 class PartsView(Struct, frozen=True):
     """A variable, and some parts of it or of one of its parts.
 

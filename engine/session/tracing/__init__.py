@@ -19,6 +19,8 @@ with the `descriptor_texts` of their files and what a `call_injection` does to t
 `script` attaches a script of bpftrace to a session, `boot_script` to a booted kernel.
 
 A booted kernel is no session: `boot_tracing` is its trace, `boot_probes` its definitions,
-`boot_modules` those of modules that it loads, `boot_graph` traces its functions, `boot_stacks` and
-`boot_tasks` say who has called and which task it was, `boot_frames` with names and lines.
+`boot_modules` those of modules that it loads, `boot_programs` those in its programs by the
+definitions of `boot_program_places` and the files of `boot_files` (`machine_programs`),
+`boot_graph` traces its functions, `boot_stacks` and `boot_tasks` say who has called and which task
+it was, `boot_frames` with names and lines.
 """

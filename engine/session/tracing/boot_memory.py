@@ -1,14 +1,14 @@
 """Registers and memory of a booted machine, as the evaluator of probes reads them."""
 
 from collections.abc import Callable
-from typing import Final
+from struct import Struct
+from typing import Any
 
 from engine.errors import GuestFaultError
 from engine.machine.addresses import KernelAddresses
 from engine.machine.machine import BareMachine
-
-_USER_END: Final = 1 << 47
-"""One past the last address of a program."""
+from engine.machine.programpages import ProgramPages
+from engine.machine.programs import PROGRAMS_END
 
 
 class BootCpu:
@@ -53,8 +53,51 @@ class KernelStrings:
 
         def load(address: int) -> bytes:
             text = read(address)
-            if not text and address < _USER_END:
+            if not text and address < PROGRAMS_END:
                 raise GuestFaultError(address, "read")
             return text
+
+        return load
+
+
+class UprobeMemory:
+    """Memory as a uprobe of Linux reads it: that of the program alone.
+
+    Linux brings in what is not there yet; it is read from where that would come from.
+    """
+
+    def __init__(self, addresses: KernelAddresses, pages: ProgramPages) -> None:
+        """Take the memory as the kernel sees it, and what the program has not touched."""
+        self._addresses, self._pages = addresses, pages
+
+    def reader(self, layout: Struct) -> Callable[[int], tuple[Any, ...]]:
+        """A function that unpacks a structure; see `KernelAddresses.reader`."""
+        read, last, pages = (
+            self._addresses.reader(layout),
+            PROGRAMS_END - layout.size,
+            self._pages,
+        )
+
+        def load(address: int) -> tuple[Any, ...]:
+            if address > last:
+                raise GuestFaultError(address, "read")
+            try:
+                return read(address)
+            except GuestFaultError:
+                return layout.unpack(pages.read(address, layout.size))
+
+        return load
+
+    def text_reader(self, limit: int) -> Callable[[int], bytes]:
+        """A function that copies a string; see `KernelAddresses.text_reader`."""
+        read, pages = self._addresses.text_reader(limit), self._pages
+
+        def load(address: int) -> bytes:
+            if address >= PROGRAMS_END:
+                raise GuestFaultError(address, "read")
+            try:
+                return read(address)
+            except GuestFaultError:
+                return pages.read_cstring(address, limit)
 
         return load

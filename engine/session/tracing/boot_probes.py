@@ -5,6 +5,7 @@ from typing import Final
 
 from msgspec import Struct
 
+from engine.arch.plan import Mode
 from engine.arch.program import FetchArg, RecordLayout, Source
 from engine.errors import ProbeError
 from engine.probes.kernel_places import FTRACE, KernelVerdict
@@ -13,8 +14,15 @@ from engine.session.kernel.opened import OpenedKernel
 from engine.session.kernel.verdict_rows import matching_starts
 from engine.session.protocol.report import Report
 from engine.session.protocol.requests import ProbeRequest
+from engine.session.tracing.boot_files import BootFiles
+from engine.session.tracing.boot_program_places import (
+    ProgramDefinitions,
+    clashing,
+    is_of_program,
+)
 from engine.session.tracing.output import some_lines
 from engine.trace import synthetic
+from engine.trace.definition import clean_line, matches, read_deletion
 from engine.trace.kprobe_events import (
     DYNAMIC_EVENTS,
     KPROBE_EVENTS,
@@ -102,14 +110,20 @@ class BootProbes:
     Attributes:
         remarks: about places that were left out.
         waiting: probes of modules, which the kernel may load.
+        programs: definitions of probes in programs.
     """
 
-    def __init__(self, opened: OpenedKernel) -> None:
+    def __init__(
+        self, opened: OpenedKernel, files: BootFiles | None = None, mode: Mode = Mode.STRICT
+    ) -> None:
         """None yet.
 
         Args:
             opened: the kernel that is booted.
+            files: of its system, as far as they are known.
+            mode: strictness of definitions in programs; the kernel judges those in itself.
         """
+        self.programs = ProgramDefinitions(opened.arch, files or BootFiles(), mode)
         self.remarks: list[Report] = []
         self.waiting: list[WaitingProbe] = []
         self._opened = opened
@@ -156,7 +170,8 @@ class BootProbes:
 
     def listing(self) -> str:
         """The definitions as the kernel lists them."""
-        return self._events.listing(DYNAMIC_EVENTS)
+        programs = "".join(f"{one.listing()}\n" for one in self.programs.defined)
+        return self._events.listing(DYNAMIC_EVENTS) + programs
 
     def _take(self, line: str) -> None:
         selected = selection(line)
@@ -170,11 +185,13 @@ class BootProbes:
                 f"{line.strip()}: a booted kernel's own events are not recorded; its functions "
                 "are: p:EVENT FUNCTION"
             )
-        words = line.split()
-        if len(words) > 1 and "/" in words[1] and words[0][:1] in "pr":
-            raise ProbeError(
-                f"{line.strip()}: programs of a booted system are not probed; its kernel is"
-            )
+        if is_of_program(line):
+            made = self.programs.take(line)
+            if any(one.name == (made.group, made.event) for one in self._events.defined):
+                raise clashing(made)
+            return
+        if line.lstrip().startswith("-") and self._delete(line):
+            return
         file = DYNAMIC_EVENTS if line.strip()[:1] in _FUNCTION_EVENTS else KPROBE_EVENTS
         for placed in placed_lines(self._opened, line):
             outcome = self._events.take(placed, file)
@@ -184,6 +201,17 @@ class BootProbes:
                     _explain(outcome.error, judged)
                 raise outcome.error
             self._kernel.judged = None
+            done = outcome.definition
+            if done is not None and self.programs.named(done.group, done.event) is not None:
+                raise clashing(done)
+
+    def _delete(self, line: str) -> bool:
+        """Take out the events of programs that a line means; False if it may mean others."""
+        deletion = read_deletion(tuple(clean_line(line).split()))
+        if not self.programs.delete(deletion):
+            return False
+        others = (one.probe.definition for one in self._events.defined)
+        return not any(matches(deletion, one) for one in others)
 
     def _wait(self, done: DefinedProbe) -> None:
         one = done.probe.definition

@@ -1,5 +1,6 @@
 """Call stacks of a booted kernel, by the unwind tables of its image and of its modules."""
 
+import struct
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from functools import cached_property
@@ -16,12 +17,18 @@ from engine.session.kernel.opened import OpenedKernel
 from engine.session.tracing.stacks import LIMIT
 from engine.unwind.unwinder import FORMATS, Unwinder, UnwindGuest, Walk
 
+_FRAME: Final = struct.Struct("<2Q")
+"""The frame pointer of the caller, and the address returned to."""
+_WORD: Final = 8
+_PAD: Final = bytes.fromhex("f30f1efa")
+_ENTRIES: Final = (b"\x55", _PAD)
+"""Beginnings of functions that have a frame pointer: a push, a landing pad."""
 _PROGRAMS: Final = 1 << 47
 """End of the addresses of programs; the kernel's have their highest bits set."""
 
 
 class BootStacks:
-    """Walks the stack of what runs; the frames are the kernel's alone.
+    """Walks the stack of what runs; the frames are the kernel's alone, or the program's.
 
     Attributes:
         making: no system call is a frame of its own.
@@ -49,7 +56,7 @@ class BootStacks:
         self._modules, self._task = modules, task
         self._opened = opened
         self._names = (*GENERAL, "rip", "eflags")
-        self._read = cpu.reader(self._names)
+        self._cpu, self._read = cpu, cpu.reader(self._names)
         self._addresses = addresses
 
     @cached_property
@@ -106,11 +113,34 @@ class BootStacks:
         self, registers: Mapping[str, int], *, syscall: str = "", limit: int = LIMIT
     ) -> tuple[int, ...]:
         """Addresses of the frames, innermost first."""
+        if self._cpu.privilege:
+            return self.program_places(registers, limit)
         return self._unwinder.places(registers, limit=limit)
+
+    def program_places(self, registers: Mapping[str, int], limit: int) -> tuple[int, ...]:
+        """Addresses of a program's frames by its frame pointers, as Linux walks them.
+
+        Where a function begins the caller's frame pointer is still in its register, and the
+        return address on top of the stack (is_uprobe_at_func_entry of arch/x86/events/core.c).
+        """
+        found, frame = [registers["rip"]], registers["rbp"]
+        with suppress(GuestFaultError):
+            if self._addresses.read(found[0], len(_PAD)).startswith(_ENTRIES):
+                top = self._addresses.read(registers["rsp"], _WORD)
+                found.append(int.from_bytes(top, "little"))
+            while len(found) < limit and 0 < frame < _PROGRAMS:
+                before, leads_to = _FRAME.unpack(self._addresses.read(frame, _FRAME.size))
+                if not 0 < leads_to < _PROGRAMS:
+                    break
+                found.append(leads_to)
+                if before <= frame:
+                    break
+                frame = before
+        return tuple(found[:limit])
 
     def divided_places(
         self, registers: Mapping[str, int], *, syscall: str = "", limit: int = LIMIT
     ) -> tuple[tuple[int, ...], int]:
-        """The same, and their number: all of them are the kernel's."""
+        """The same, and the number of those that are the kernel's: all, or in a program none."""
         found = self.places(registers, limit=limit)
-        return found, len(found)
+        return found, 0 if self._cpu.privilege else len(found)

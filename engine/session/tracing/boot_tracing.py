@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
+from itertools import starmap
 from typing import Any, BinaryIO, Final
 
 from msgspec import Struct
@@ -29,12 +30,15 @@ from engine.session.kernel.opened import OpenedKernel
 from engine.session.protocol.report import Report
 from engine.session.protocol.requests import ProbeRequest, TraceOptions
 from engine.session.tracing.armed import ControlHooks
+from engine.session.tracing.boot_files import BootFiles
 from engine.session.tracing.boot_memory import BootCpu, KernelStrings
 from engine.session.tracing.boot_modules import BootModules
 from engine.session.tracing.boot_probes import BootProbe, BootProbes, WaitingProbe
+from engine.session.tracing.boot_programs import BootPrograms
 from engine.session.tracing.boot_stacks import BootStacks
 from engine.session.tracing.boot_tasks import BootTasks
 from engine.session.tracing.event_set import EventLimit, EventSet
+from engine.session.tracing.machine_programs import MachinePrograms
 from engine.session.tracing.output import Tail, TraceOutput, is_terminal, some_lines
 from engine.session.tracing.stacks import StackRecorder
 from engine.session.tracing.tasks import Tasks
@@ -84,6 +88,7 @@ class BootTracing:
         tracer: str = "",
         *,
         planted: bool = False,
+        files: BootFiles | None = None,
     ) -> None:
         """Set up an empty trace of a machine that has not run.
 
@@ -95,6 +100,7 @@ class BootTracing:
             stream: takes text where no file is named.
             tracer: whose text is written in place of the format of the options; "" for none's.
             planted: probes are breakpoints in the kernel's text, as Linux's are.
+            files: of the system, as far as the host has them.
 
         Raises:
             CommandError: the output cannot be written, or nothing can be planted here.
@@ -114,7 +120,8 @@ class BootTracing:
         self._reader = reader
         self._result, self._stack = cpu.reader(("rax",)), cpu.reader(("rsp",))
         self._word = addresses.reader(WORD)
-        self._names_of = BootProbes(opened)
+        files = files or BootFiles()
+        self._names_of = BootProbes(opened, files, options.mode)
         self._of_modules: dict[tuple[int, str], _ArmedProbe] = {}
         self.placing: Callable[[WaitingProbe, BootProbe], None] = self._place_waiting
         self.taking_out: Callable[[LoadedModule], None] = self._take_out
@@ -170,6 +177,9 @@ class BootTracing:
             symbol=self.symbol,
             where=names.find,
         )
+        machine_programs = MachinePrograms(
+            *(opened, machine, addresses, reader, files), as_linux=as_linux
+        )
         self._stacks = BootStacks(opened, cpu, addresses, self._modules, reader.address)
         self._stack_rows = StackRecorder(
             self._stacks, opened.arch.roles.pc, self._context, self._stacks
@@ -177,6 +187,10 @@ class BootTracing:
         self._controls = EventControls(self.infos, self._context, self._hooks(), self._filters)
         self._controls.stacks = options.stack or form.wants_stacks
         self._controls.stacks |= not {"stacktrace", "userstacktrace"}.isdisjoint(options.text)
+        self._programs = BootPrograms(
+            *(machine, machine_programs, self.probes, self._context, self._controls),
+            *(self._tasks.running, addresses),
+        )
         self._started = False
 
     def _hooks(self) -> ControlHooks:
@@ -219,22 +233,25 @@ class BootTracing:
         for waiting in self._names_of.waiting:
             if waiting.event:
                 self._info(waiting.group, waiting.event, waiting.layout)
+        for one in self._names_of.programs.defined:
+            layout = RecordLayout.of(one.args, one.is_return)
+            self._programs.add(one, self._info(one.group, one.event, layout, symbolic=False))
 
     @property
     def remarks(self) -> tuple[Report, ...]:
         """Remarks about places that were left out."""
-        return tuple(self._names_of.remarks)
+        return (*self._names_of.remarks, *self._names_of.programs.remarks())
 
     @property
     def places(self) -> int:
         """The number of places that are probed."""
-        return len({armed.probe.address for armed in self._armed})
+        return len({armed.probe.address for armed in self._armed}) + self._programs.places
 
     @property
     def hits(self) -> int:
         """The number of times that probes were hit, returns not counted."""
         counts = (one.hits if one.returning is None else one.returning.hits for one in self._armed)
-        return sum(counts)
+        return sum(counts) + self._programs.hits
 
     def listing(self) -> Iterator[str]:
         """The definitions as the kernel lists them, those of patterns with their places."""
@@ -246,12 +263,14 @@ class BootTracing:
                 place = self.symbol(probe.address).partition("/")[0]
                 yield f"{letter}:{probe.group}/{probe.event} {place}"
 
-    def _info(self, group: str, name: str, layout: RecordLayout) -> EventInfo:
+    def _info(
+        self, group: str, name: str, layout: RecordLayout, *, symbolic: bool = True
+    ) -> EventInfo:
         """The description of an event, which is added where it is not there yet."""
         info = self.infos.get((group, name))
         if info is None:
             (info,) = self._events.add_each(
-                lambda number: [EventInfo.of(number(), group, name, layout, symbolic=True)]
+                lambda number: [EventInfo.of(number(), group, name, layout, symbolic=symbolic)]
             )
         return info
 
@@ -334,6 +353,7 @@ class BootTracing:
         for armed in self._armed if self._started else ():
             if armed.info is info:
                 self._compile(armed)
+        self._programs.changed(info)
 
     # -- for tracers of functions ---------------------------------------------------------
 
@@ -553,9 +573,11 @@ class BootTracing:
             for one in self._armed
             if one.returning is not None and one.returning.missed
         ]
+        missed += self._programs.missed()
         if missed:
             said.append(some_lines("missed hits:", missed))
-        return [*self._waiting.remarks(), *said, *self._choice.remarks()]
+        waited = (*self._waiting.remarks(), *self._programs.remarks())
+        return [*waited, *said, *self._choice.remarks()]
 
     def _ends(self) -> Iterator[bytes]:
         """The snapshot, histograms and the profile."""
@@ -569,7 +591,13 @@ class BootTracing:
                 if one.returning is not None:
                     missed = one.returning.missed
                     hits = one.returning.hits - missed
-                yield f"  {one.info.name:<44} {hits:>15} {missed:>15}\n".encode()
+                yield _profiled(one.info.name, hits, missed)
+            yield from starmap(_profiled, self._programs.profile())
+
+
+def _profiled(name: str, hits: int, missed: int) -> bytes:
+    """A line of the profile."""
+    return f"  {name:<44} {hits:>15} {missed:>15}\n".encode()
 
 
 def _unrecorded(*hit: object) -> None:

@@ -13,7 +13,6 @@ import resource
 import signal
 import sys
 import threading
-import traceback
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -269,5 +268,7 @@ def named(error: BaseException) -> str:
 
 def lines_in(error: BaseException, path: str) -> list[int]:
     """Lines of the file that an exception passed, the innermost last."""
+    import traceback  # for handlers that fail
+
     frames = traceback.extract_tb(error.__traceback__)
     return [frame.lineno for frame in frames if frame.filename == path and frame.lineno]

@@ -1,6 +1,6 @@
 """System calls of a session's guest as events of its trace."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from fnmatch import fnmatchcase
 from functools import partial
 from typing import Final
@@ -26,6 +26,7 @@ STRING_MAX: Final = 255
 BYTES_MAX: Final = 63
 """Bytes of a buffer that are (syscall_user_buf_size)."""
 _MORE: Final = b"..."
+_WILD: Final = frozenset("*?[")
 
 Chosen = tuple[EventInfo, str, tuple[Argument, ...] | None]
 """An event, the call, and its arguments for an enter event."""
@@ -72,7 +73,7 @@ class SyscallEvents:
         arch = self._session.arch
         found: list[EventInfo] = []
         matched = False
-        for call in arch.linux.syscalls.values():
+        for call in _meant(glob, arch.linux.syscalls.values()):
             fields = arguments(call, arch.linux.clone_backwards)
             if fields is None:
                 continue
@@ -204,6 +205,14 @@ class SyscallEvents:
     ) -> None:
         row = pack_row(info, thread, context.cpu.now(), self.place, values)
         put_row(context.sink, row)
+
+
+def _meant(glob: str, calls: Collection[str]) -> Collection[str]:
+    """The calls that a pattern may mean: a name is not compared with those of all the others."""
+    if not _WILD.isdisjoint(glob):
+        return calls
+    stems = {glob, glob.removeprefix(ENTER), glob.removeprefix(EXIT)}
+    return [call for call in calls if call in stems or event_name(call) in stems]
 
 
 def _matches(glob: str, prefix: str, call: str) -> bool:

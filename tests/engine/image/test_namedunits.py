@@ -39,6 +39,7 @@ def program(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
 
 
 def _info(image: ElfImage) -> DebugInfo:
+    image.state = ""  # nothing is kept
     info = Variables(image, []).info
     assert info is not None
     return info

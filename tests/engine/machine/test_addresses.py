@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from machinekit import PRESENT, TABLE, WRITABLE, bare, map_page, word
 
 from engine.cpu import native
+from engine.cpu.unicorn_system import SystemCpu
 from engine.errors import GuestFaultError
 from engine.machine.addresses import KernelAddresses
 from engine.machine.machine import BareMachine
@@ -70,6 +71,47 @@ def test_a_string_that_runs_into_nothing_is_refused() -> None:
     machine.cpu.memory[0x40FF0:0x41000] = b"x" * 16
     with pytest.raises(GuestFaultError):
         addresses.read_cstring(0x40FF0)
+
+
+def test_an_address_without_an_entry_is_empty_and_a_page_that_is_elsewhere_is_not() -> None:
+    machine, addresses = machine_with((0x41000, 0x90000))
+    assert not addresses.is_empty(0x41000)
+    map_page(machine, 0x41000, 0, 0)
+    assert addresses.is_empty(0x41000)
+    map_page(machine, 0x41000, 0x5000, WRITABLE)  # swapped out
+    assert not addresses.is_empty(0x41000)
+    assert addresses.is_empty(0x7FFF_FFFF_F000)
+    machine.cpu.memory[0x90000:0x90003] = b"one"
+    assert addresses.read_physical(0x90000, 3) == b"one"
+    with pytest.raises(GuestFaultError):
+        addresses.read_physical(len(machine.cpu.memory) - 2, 3)
+
+
+def test_isolated_tables_are_left_once() -> None:
+    """Those of programs are a page behind the kernel's, whose addresses they do not have."""
+    machine, _ = machine_with((0x41000, 0x90000))
+    machine.cpu.memory[0x90000:0x90003] = b"one"
+    assert not KernelAddresses(_WithTables(machine, 0xA0000)).leave_program()
+    tables = machine.cpu.tables & -0x1000
+    copied = bytes(machine.cpu.memory[tables : tables + 0x1000])
+    machine.cpu.memory[0xA0000:0xA1000] = copied
+    machine.cpu.memory[0xA1000:0xA2000] = bytes(0x1000)
+    isolated = KernelAddresses(_WithTables(machine, 0xA1000))
+    with pytest.raises(GuestFaultError):
+        isolated.read(0x41000, 3)
+    assert isolated.leave_program()
+    assert isolated.read(0x41000, 3) == b"one"
+    assert not isolated.leave_program()
+
+
+class _WithTables(SystemCpu):
+    """The processor of a machine, with other tables."""
+
+    tables = 0
+
+    def __init__(self, machine: BareMachine, tables: int) -> None:
+        self.memory = machine.cpu.memory
+        self.tables = tables
 
 
 @given(

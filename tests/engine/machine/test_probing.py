@@ -181,3 +181,23 @@ def test_a_function_without_a_stack_is_not_followed() -> None:
         told.machine.run()
         assert told.seen == []
         assert (probe.hits, probe.missed) == (1, 1)
+
+
+def test_instructions_come_and_go_while_the_machine_runs() -> None:
+    """One that is told makes room for the next one; code that comes again is not told again."""
+    told = Told()
+    seen: list[int] = []
+    following = iter((INNER, OUTER + 6, TAIL, DEEP, CODE + 0x1E))
+
+    def came(address: int) -> None:
+        seen.append(address)
+        instructions.discard(address)
+        place = next(following, None)
+        if place is not None:
+            instructions.add(place)
+
+    instructions = told.machine.cpu.places.tell_instructions(came)
+    instructions.add(OUTER)
+    told.machine.run()
+    assert seen == [OUTER, INNER, OUTER + 6, TAIL, DEEP, CODE + 0x1E]
+    assert len(instructions) == 0

@@ -252,6 +252,7 @@ def test_the_programs_frames_count_against_a_limit() -> None:
         assert names.count(TRAMPOLINE_NAME) > 7
 
 
+@pytest.mark.slow
 def test_what_other_unwinders_print() -> None:
     ends = {}
     for way in ("mainline", "owens"):

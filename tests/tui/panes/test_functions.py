@@ -40,6 +40,11 @@ def test_a_kernel_image_opens_with_its_functions_and_calls_them() -> None:
     async def steps(user: User) -> None:
         await user.ready()
         assert user.focus == "functions"
+        head, *_, foot = user.screen.splitlines()
+        assert "loaded" in head
+        assert "?" not in head, "pc is nowhere"
+        assert "continue" not in foot, "no function is called"
+        assert "break" in foot
         pane = user.panes.functions
         await user.until(lambda: pane.source.count > 40_000, "functions")
         await user.press("ampersand")
@@ -48,11 +53,15 @@ def test_a_kernel_image_opens_with_its_functions_and_calls_them() -> None:
         await user.shows("F kstrdup")
         await user.press("j", "k", "y")
         await user.shows("Linux 6.1.192: ftrace")
+        await user.shows("lines below")
+        await user.press("space", "space", "space")
+        await user.shows("j k: the end")
         await user.press("escape", "b")
         await user.until(lambda: user.probes, "a breakpoint")
         await user.command('call kstrdup("abc", GFP_KERNEL)')
         await user.state(RunState.STOPPED)
         assert user.view.location == "kstrdup+0x0"
+        await user.until(lambda: "continue" in user.screen.splitlines()[-1])
         await user.press("1", "f")
         await user.until(lambda: " = (char *) 0xffff8880" in user.view.reason, "the result")
         await user.command("call strlen(0)")

@@ -149,6 +149,7 @@ def test_the_lines_are_those_of_the_text(arch: str) -> None:
         assert call.endswith(wanted)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", SIZES)
 def test_t_traces_and_the_pane_shows(size: tuple[int, int]) -> None:
     async def steps(user: User) -> None:
@@ -184,6 +185,7 @@ def test_t_traces_and_the_pane_shows(size: tuple[int, int]) -> None:
     flow(steps, guest=sample("x86_64", "recursion"), size=size)
 
 
+@pytest.mark.slow
 def test_the_set_grows_and_shrinks() -> None:
     async def steps(user: User) -> None:
         await user.command("graph +fibonacci")

@@ -89,6 +89,7 @@ def test_probe_signs_need_no_colour() -> None:
     drive(pane, (80, 24), steps, ascii_only=True)
 
 
+@pytest.mark.slow
 def test_tens_of_thousands_of_probes() -> None:
     pane = ProbesPane()
 

@@ -13,6 +13,7 @@ def test_every_pane_has_a_chapter() -> None:
     assert {spec.chapter for spec in PANES} <= set(NAMES)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", [(80, 24), (120, 40), (20, 5)])
 def test_the_chapter_of_the_focused_pane_then_the_keys(size: tuple[int, int]) -> None:
     async def steps(user: User) -> None:
@@ -30,6 +31,7 @@ def test_the_chapter_of_the_focused_pane_then_the_keys(size: tuple[int, int]) ->
     flow(steps, size=size)
 
 
+@pytest.mark.slow
 def test_keys_of_less_and_vim_and_a_search() -> None:
     async def steps(user: User) -> None:
         await user.press("8", "question_mark")
@@ -52,6 +54,7 @@ def test_keys_of_less_and_vim_and_a_search() -> None:
     flow(steps)
 
 
+@pytest.mark.slow
 def test_topics_links_and_chapters_one_after_the_other() -> None:
     async def steps(user: User) -> None:
         await user.press("9", "question_mark", "right_square_bracket")

@@ -293,7 +293,14 @@ class DapServer:
         streams = None if config.tty else ConsoleStreams(self._editor.output)
         editor, announcer, progress = self._editor, self._announcer, self._progress
         try:
-            control = Control(config, announcer.told, mode=mode, terminal=streams, source=self)
+            control = Control(
+                config,
+                announcer.told,
+                mode=mode,
+                terminal=streams,
+                source=self,
+                is_shown=False,  # a client asks for frames and registers itself
+            )
         except KprobeTuiError:
             if streams is not None:
                 streams.close()

@@ -12,15 +12,18 @@ from engine.machine.currenttask import TaskReader, task_members
 from engine.machine.kernelmodules import KernelModules, LoadedModule, module_members
 from engine.machine.machine import BareMachine
 from engine.machine.probing import MachineProbes, ReturnProbe
+from engine.machine.programs import ProgramPlace, ProgramReturn
 from engine.session.kernel.opened import OpenedKernel
 from engine.session.protocol.report import Report
 from engine.session.protocol.scripts import BootScriptRequest
+from engine.session.tracing.boot_files import BootFiles
 from engine.session.tracing.boot_modules import BootModules
 from engine.session.tracing.boot_probes import BootProbe, BootProbes, WaitingProbe
 from engine.session.tracing.boot_script.hits import HitReader
 from engine.session.tracing.boot_script.kernel_points import (
     CODE,
     RAW,
+    RETURNS,
     TIMERS,
     KernelPoint,
     KernelPoints,
@@ -29,10 +32,12 @@ from engine.session.tracing.boot_script.kernel_run import KernelRun
 from engine.session.tracing.boot_script.kernel_types import KernelTypes
 from engine.session.tracing.boot_stacks import BootStacks
 from engine.session.tracing.boot_tracing import TRAMPOLINES
+from engine.session.tracing.machine_programs import MachinePrograms
 from engine.session.tracing.output import some_lines
 from engine.session.tracing.script.output import ScriptSink
 from engine.session.tracing.script.places import period
 from engine.trace import syscalls
+from engine.trace.bpftrace.attach_points import has_glob
 from engine.trace.bpftrace.captures import Action
 from engine.trace.bpftrace.checked import CheckedScript
 from engine.trace.bpftrace.checking import check
@@ -65,16 +70,29 @@ class CheckedBoot:
     """
 
     def __init__(
-        self, opened: OpenedKernel, request: BootScriptRequest, text: ScriptText, tree: Script
+        self,
+        opened: OpenedKernel,
+        request: BootScriptRequest,
+        text: ScriptText,
+        tree: Script,
+        files: BootFiles | None = None,
     ) -> None:
         """Check a script.
+
+        Args:
+            opened: the kernel.
+            request: what is wanted.
+            text: of the script.
+            tree: of it.
+            files: of the system, as far as they are known.
 
         Raises:
             WrongScriptError: it is wrong, or asks for what a booted kernel does not have.
         """
         self.opened, self.tree = opened, tree
         self.text = text
-        self.points = KernelPoints(opened)
+        self.files = files or BootFiles()
+        self.points = KernelPoints(opened, self.files)
         self.types = KernelTypes(opened, self.points)
         self.checked: CheckedScript = check(
             tree, self.text, self.types, request.parameters, request.environment
@@ -120,6 +138,22 @@ class CheckedBoot:
             yield self.points.event(one)
 
 
+def _hit_at(hit: Callable[[tuple[int, ...]], None], address: int) -> None:
+    """A place in a program is hit."""
+    hit((address,))
+
+
+def _followed_by(
+    entry: Callable[[], tuple[int, ...]] | None, hit: Callable[[tuple[int, ...]], None]
+) -> ProgramReturn:
+    """A return probe that runs an action."""
+
+    def returned(function: int, leads_to: int, data: tuple[int, ...] = ()) -> None:
+        hit((function, *data))
+
+    return ProgramReturn(None if entry is None else lambda address: entry(), returned)
+
+
 class _Timer(Struct):
     """An action that runs at intervals."""
 
@@ -163,7 +197,8 @@ class AttachedBootScript:
         find = opened.names.find
         trampolines = frozenset(at for at in map(find, TRAMPOLINES) if at is not None)
         self._probes = MachineProbes(cpu, addresses, reader.address, trampolines)
-        self._judged = BootProbes(opened)
+        self._judged = BootProbes(opened, script.files)
+        self._programs = MachinePrograms(opened, machine, addresses, reader, script.files)
         self._waiting = BootModules(
             *(opened.arch, addresses, self._judged.waiting), self._comes, self._goes
         )
@@ -174,6 +209,8 @@ class AttachedBootScript:
             run.modules.follow(self._waiting.coming, self._waiting.going)
         run.stacks = BootStacks(opened, cpu, addresses, run.modules, reader.address)
         run.printed = sink.flush
+        run.programs = self._programs
+        run.find_symbol = script.points.programs.symbol
         self._hits = HitReader(machine, addresses, script.types, run.memory_readers)
         self._task = reader.address
         names = run.names()
@@ -191,6 +228,7 @@ class AttachedBootScript:
         self._entered: dict[int | None, list[Action]] = {}
         self._left: dict[int | None, list[Action]] = {}
         self._of_modules: dict[int, tuple[CompiledProbe, KernelPoint]] = {}
+        self._in_files: list[tuple[str, ProgramPlace]] = []
         self._in_modules: list[tuple[BootProbe, Callable[[], None]]] = []
         self._skipped: list[str] = []
         self._began, self._count = False, 0
@@ -235,7 +273,7 @@ class AttachedBootScript:
             except ProbeError as error:
                 why = str(error).splitlines()[-1].strip()  # behind the kernel's own words
                 why = why if why.startswith(one.text) else f"{one.text}: {why}"
-                if len(several) == 1 and self._is_strict:
+                if len(several) == 1 and self._is_strict and not has_glob(one.written):
                     raise self._script.error(why, point) from error
                 self._skipped.append(why)
             else:
@@ -266,6 +304,8 @@ class AttachedBootScript:
         point = place.point
         if place.probe is not None:
             self._in_code(probe, place, place.probe)
+        elif place.sites:
+            self._in_programs(probe, place)
         elif place.waiting is not None:
             self._hits.in_code(place, 0, probe.captures)  # what cannot be had is told now
             self._of_modules[id(place.waiting)] = probe, place
@@ -294,6 +334,21 @@ class AttachedBootScript:
             hit(actions, data)
 
         return self._probes.entry_of(ReturnProbe(hits.entry, returned))
+
+    def _in_programs(self, probe: CompiledProbe, place: KernelPoint) -> None:
+        """Place a probe in programs, whose action is given the address of each hit."""
+        hit = self.run.hit
+        self._programs.name_all()
+        for site in place.sites:
+            hits = self._hits.in_program(place, site, probe.captures)
+            actions = (probe.make(hits.reads, self.run),)
+            made = ProgramPlace(site.path, site.offset)
+            if place.point.provider in RETURNS:
+                made.returning = _followed_by(hits.entry, partial(hit, actions))
+            else:
+                made.hit = partial(_hit_at, partial(hit, actions))
+            self._programs.add(made, self._probes, place.point.text)
+            self._in_files.append((place.point.text, made))
 
     # -- modules --------------------------------------------------------------------------
 
@@ -465,6 +520,11 @@ class AttachedBootScript:
     def remarks(self) -> list[Report]:
         """Remarks about the run."""
         found = list(self._waiting.remarks())
+        absent = (
+            [told for told, place in self._in_files if not place.mapped] if self._began else ()
+        )
+        if absent:
+            found.append(some_lines("no program had their code in its memory:", absent))
         if self._sink.failure is not None:
             found.append(Report((f"-o {self._request.output}: {self._sink.failure.strerror}",)))
         if self._skipped:

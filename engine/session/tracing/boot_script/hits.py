@@ -17,6 +17,7 @@ from engine.machine.addresses import KernelAddresses
 from engine.machine.machine import BareMachine
 from engine.session.tracing.boot_script.kernel_points import RETURNS, KernelPoint
 from engine.session.tracing.boot_script.kernel_types import LOCATIONS, KernelTypes
+from engine.session.tracing.boot_script.program_points import ProgramSite
 from engine.session.tracing.script.events import wrapped
 from engine.session.tracing.script.memory_values import memory_value
 from engine.trace.bpftrace.captures import Capture, RowReads
@@ -59,10 +60,17 @@ class HitReads(Struct, frozen=True):
 
 
 class _HitWords(Struct):
-    """The words of a place's hits, by what they are."""
+    """The words of a place's hits, by what they are.
+
+    Attributes:
+        registers: that were read at the hit.
+        arguments: numbers of those that were read at the function's entry.
+        given: words that a hit is given in front of these.
+    """
 
     registers: list[str] = field(default_factory=list)
     arguments: list[int] = field(default_factory=list)
+    given: int = 0
 
     def register(self, name: str) -> str:
         """The expression of a register at the hit."""
@@ -74,7 +82,7 @@ class _HitWords(Struct):
         """The expression of an argument that was read at the function's entry."""
         if number not in self.arguments:
             self.arguments.append(number)
-        return f"data[{self.arguments.index(number)}]"
+        return f"data[{self.given + self.arguments.index(number)}]"
 
 
 class HitReader:
@@ -126,6 +134,57 @@ class HitReader:
 
         reads = self._reads(point, unpack, values)
         return HitReads(reads, self._entry(words.arguments) if words.arguments else None)
+
+    def in_program(
+        self, place: KernelPoint, site: ProgramSite, captures: Sequence[Capture]
+    ) -> HitReads:
+        """The readers of a probe in programs, whose hits are given their address.
+
+        Raises:
+            UnreadableError: a value cannot be had there.
+        """
+        point, words = place.point, _HitWords(given=1)
+        is_return = point.provider in RETURNS
+        values = [
+            self._of_marker(point, site, each, words)
+            if each.base == "marker"
+            else self._in_code(point, each, words, is_return=is_return)
+            for each in captures
+        ]
+        clock, read = self._clock, self._cpu.reader(tuple(words.registers))
+
+        def unpack(data: tuple[int, ...], position: int) -> tuple[int, ...]:
+            return (clock.now, data[0], *read())
+
+        reads = self._reads(point, unpack, values)
+        return HitReads(reads, self._entry(words.arguments) if words.arguments else None)
+
+    def _of_marker(
+        self, point: AttachPoint, site: ProgramSite, capture: Capture, words: _HitWords
+    ) -> str:
+        """The expression of a marker's argument."""
+        number = int(capture.name)
+        if number >= len(site.operands):
+            raise UnreadableError(f"{point.text}: it has {len(site.operands)} arguments")
+        one = site.operands[number]
+        if one.problem:
+            raise UnreadableError(f"{point.text}: {one.text}: {one.problem}")
+        if not one.memory:
+            text = words.register(one.base) if one.base else str(one.number)
+            text = f"({text} >> {8 * one.first})" if one.first else text
+            return _followed(wrapped(text, Integer(8 * one.size, one.signed)), capture)
+        parts = [str(one.number)]
+        if one.base:
+            parts.append(words.register(one.base))
+        if one.index:
+            parts.append(f"{words.register(one.index)} * {one.scale}")
+        if one.symbol:
+            found = self._types.program_symbol(site.path, one.symbol)
+            if found is None or not one.relative:
+                raise UnreadableError(f"{point.text}: {one.text}: its address is not known")
+            parts.append(f"w[1] + {found - site.link}")
+        address = f"({' + '.join(parts)} & {_MASK:#x})"
+        return _followed(f"number_at({address}, {one.size}, {one.signed})", capture)
 
     def _entry(self, numbers: Sequence[int]) -> Callable[[], tuple[int, ...]]:
         read, stack, number_at = self._cpu.reader(_ARGUMENTS), self._stack, self._number

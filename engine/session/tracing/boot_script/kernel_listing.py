@@ -6,14 +6,19 @@ from typing import Final
 
 from engine.errors import ProbeError
 from engine.session.kernel.opened import OpenedKernel
+from engine.session.tracing.boot_files import BootFiles
 from engine.session.tracing.boot_script.kernel_points import CODE, KERNEL, TIMERS, KernelPoints
 from engine.session.tracing.boot_script.kernel_types import KernelTypes
+from engine.session.tracing.boot_script.program_points import PROGRAMS
 from engine.session.tracing.script.listing import SHORT, TIMES
 from engine.trace.bpftrace.attach_points import attach_point
 from engine.trace.bpftrace.text import ScriptRemarks, ScriptText, Span
 
-_KNOWN: Final = ("tracepoint", "rawtracepoint", *sorted(TIMERS), *sorted(CODE))
-_MANY: Final = frozenset((*CODE, "rawtracepoint"))
+_KNOWN: Final = (
+    *("tracepoint", "rawtracepoint", *sorted(TIMERS), *sorted(CODE)),
+    *sorted(PROGRAMS),
+)
+_MANY: Final = frozenset((*CODE, *PROGRAMS, "rawtracepoint"))
 """Providers whose places are listed for those who ask for them."""
 _WITH_MODULE: Final = frozenset({"fentry", "fexit"})
 
@@ -21,9 +26,14 @@ _WITH_MODULE: Final = frozenset({"fentry", "fexit"})
 class KernelListing:
     """Lists the probes of one kernel."""
 
-    def __init__(self, opened: OpenedKernel) -> None:
-        """Set up; files are read when somebody asks."""
-        self._points = KernelPoints(opened)
+    def __init__(self, opened: OpenedKernel, files: BootFiles | None = None) -> None:
+        """Set up; files are read when somebody asks.
+
+        Args:
+            opened: the kernel.
+            files: of its system, as far as they are known.
+        """
+        self._points = KernelPoints(opened, files)
         self._types = KernelTypes(opened, self._points)
 
     def lines(self, pattern: str, *, verbose: bool) -> Iterator[str]:
@@ -51,7 +61,11 @@ class KernelListing:
             each = (f"{unit}:" for unit in TIMES)
             yield from (f"{provider}:{one}" for one in each if fnmatchcase(one, rest or "*"))
             return
+        if provider in PROGRAMS and "/" not in rest.partition(":")[0] and ":" not in rest:
+            raise ProbeError(f"{provider}:PATH:FUNC: which program is not said")
         parts = rest.split(":") if rest else ["*"]
+        if provider in PROGRAMS and len(parts) < len(("path", "name")):
+            parts.append("*")
         if provider == "tracepoint" and len(parts) < len(("group", "name")):
             parts.insert(0, "*")
         if provider in _WITH_MODULE and len(parts) == 1:

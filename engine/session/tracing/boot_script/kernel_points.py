@@ -10,27 +10,30 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from engine.arch.program import RecordLayout
-from engine.errors import ProbeError
 from engine.image.kernel.eventarray import find_event_array
 from engine.image.kernel.eventfields import EventFields
 from engine.session.kernel.opened import OpenedKernel
+from engine.session.tracing.boot_files import BootFiles
 from engine.session.tracing.boot_probes import BootProbe, BootProbes, WaitingProbe
+from engine.session.tracing.boot_script.program_points import (
+    PROGRAMS,
+    PointRefusedError,
+    ProgramPoints,
+    ProgramSite,
+)
 from engine.trace import syscalls
 from engine.trace.bpftrace.attach_points import full_name, has_glob
 from engine.trace.bpftrace.tree import AttachPoint
+from engine.trace.definition import BLANKS
 
 CODE: Final = frozenset({"kprobe", "kretprobe", "fentry", "fexit"})
 """Providers whose probes stand in code."""
-RETURNS: Final = frozenset({"kretprobe", "fexit"})
+RETURNS: Final = frozenset({"kretprobe", "fexit", "uretprobe"})
 TIMERS: Final = frozenset({"interval", "profile"})
 RAW: Final = "raw_syscalls"
 GROUP: Final = "script"
 KERNEL: Final = "vmlinux"
 """The name of the kernel itself in attach points."""
-
-
-class PointRefusedError(ProbeError):
-    """A place of a script that makes no sense for this kernel; its text says why."""
 
 
 class KernelPoint(Struct, frozen=True):
@@ -40,11 +43,13 @@ class KernelPoint(Struct, frozen=True):
         point: as it is written, with globs expanded.
         probe: in the kernel's code; None for one elsewhere.
         waiting: in the code of a module that is not loaded; None for one elsewhere.
+        sites: in programs; none for one elsewhere.
     """
 
     point: AttachPoint
     probe: BootProbe | None = None
     waiting: WaitingProbe | None = None
+    sites: tuple[ProgramSite, ...] = ()
 
 
 class KernelPoints:
@@ -52,10 +57,17 @@ class KernelPoints:
 
     Attributes:
         fields: its own events.
+        programs: finds places in programs.
     """
 
-    def __init__(self, opened: OpenedKernel) -> None:
-        """Set up; files are read when somebody asks."""
+    def __init__(self, opened: OpenedKernel, files: BootFiles | None = None) -> None:
+        """Set up; files are read when somebody asks.
+
+        Args:
+            opened: the kernel.
+            files: of the system, as far as they are known.
+        """
+        self.programs = ProgramPoints(opened.arch, files or BootFiles())
         self._opened = opened
         image = opened.image
         self.fields = EventFields(image, lambda: find_event_array(image))
@@ -71,6 +83,8 @@ class KernelPoints:
         """
         if point.provider in CODE:
             return self._in_code(point)
+        if point.provider in PROGRAMS:
+            return self.programs.expanded(point)
         if point.provider == "tracepoint":
             return [_at(point, *each) for each in self.events_like(point.target, point.function)]
         if point.provider == "rawtracepoint":
@@ -155,6 +169,8 @@ class KernelPoints:
         Raises:
             ProbeError: no probe may stand there.
         """
+        if point.provider in PROGRAMS:
+            return self._in_programs(point, probes)
         if point.provider not in CODE:
             return KernelPoint(point)
         is_return = point.provider in RETURNS
@@ -169,6 +185,15 @@ class KernelPoints:
         self._count += 1
         line = f"{'r' if is_return else 'p'}:{GROUP}/e{self._count} {place}"
         return KernelPoint(point, probes.probe(line))
+
+    def _in_programs(self, point: AttachPoint, probes: BootProbes) -> KernelPoint:
+        sites = self.programs.sites(point)
+        for site in sites:
+            self._count += 1
+            place = f"{site.path}:{site.offset:#x}"
+            if not BLANKS.search(place):
+                probes.programs.take(f"p:{GROUP}/e{self._count} {place}")
+        return KernelPoint(point, sites=sites)
 
 
 def _at(point: AttachPoint, target: str, function: str) -> AttachPoint:

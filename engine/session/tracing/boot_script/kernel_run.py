@@ -6,13 +6,18 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final, Literal
 
 from engine.errors import GuestFaultError
+from engine.image.elf import ElfImage
+from engine.image.symtab import Symbol
 from engine.machine.addresses import KernelAddresses
 from engine.machine.currenttask import NOBODY, TaskReader
 from engine.machine.kernelmodules import KernelModules
 from engine.machine.machine import BareMachine
+from engine.machine.programpages import ProgramPages
+from engine.machine.programs import PROGRAMS_END, FileMapping
 from engine.session.kernel.opened import OpenedKernel
 from engine.session.tracing.boot_script.task_facts import TaskFacts
 from engine.session.tracing.boot_stacks import BootStacks
+from engine.session.tracing.machine_programs import MachinePrograms
 from engine.session.tracing.script.running import ScriptExit
 from engine.trace.bpftrace.captures import Action
 from engine.trace.bpftrace.value_names import SymbolName, ValueNames
@@ -25,6 +30,9 @@ _PARENT, _LEADER = "real_parent", "group_leader"
 _MASK: Final = (1 << 64) - 1
 
 
+FindSymbol = Callable[[str, str], "tuple[str, ElfImage, Symbol] | None"]
+
+
 class KernelRun:
     """One run of a script; `captures.RunSurroundings` says what actions ask of it.
 
@@ -32,6 +40,7 @@ class KernelRun:
         memory_readers: functions that expressions of hits use to read memory.
         over: exit() was called.
         code: what it was called with.
+        find_symbol: finds a symbol in the file of a probe: (file, name) to path, file, symbol.
         printed: called when what actions have printed is to come out.
         started: when the script began.
     """
@@ -58,8 +67,10 @@ class KernelRun:
         self.over = False
         self.code = 0
         self.printed: Callable[[], object] = lambda: None
+        self.find_symbol: FindSymbol = lambda target, name: None
         self.started = 0
         self.modules: KernelModules | None = None
+        self.programs: MachinePrograms | None = None
         self.stacks: BootStacks | None = None
         self.memory_readers: dict[str, Any] = {
             "string_in": self.string,
@@ -70,6 +81,7 @@ class KernelRun:
         self._reader, self._began = reader, began
         self._task = NOBODY
         self._comms: dict[int, bytes] = {}
+        self._spaces: dict[int, tuple[FileMapping, ...]] = {}
         self._facts = TaskFacts(opened, addresses, lambda: self._task.address)
         self._random = random.Random(seed)
         self._told = False
@@ -91,6 +103,8 @@ class KernelRun:
         self._told = told
         if self._comms.get(thread) != task.comm:
             self._learn(thread, task.comm)
+        if self.programs is not None and self.programs.is_named:
+            self._look_around(task.tgid, self.programs)
         try:
             for action in actions:
                 action(data, 0, thread)
@@ -102,6 +116,14 @@ class KernelRun:
         if len(self._comms) >= _NAMES_MOST:
             self._comms.clear()
         self._comms[thread] = comm
+
+    def _look_around(self, process: int, programs: MachinePrograms) -> None:
+        """Keep which files a process has in its memory: its addresses may be printed later."""
+        space = programs.space()
+        if space:
+            if len(self._spaces) >= _NAMES_MOST:
+                self._spaces.clear()
+            self._spaces[process] = space
 
     def look(self, actions: Sequence[Action]) -> None:
         """Run actions at a time of the machine's."""
@@ -117,17 +139,27 @@ class KernelRun:
 
     def memory(self, address: int, size: int) -> bytes | None:
         """Bytes of the kernel's, or of the program that runs; None where they cannot be read."""
+        address &= _MASK
         try:
-            return self._addresses.read(address & _MASK, size)
+            pages = self._pages(address)
+            return (self._addresses if pages is None else pages).read(address, size)
         except GuestFaultError:
             return None
+
+    def _pages(self, address: int) -> ProgramPages | None:
+        """The memory of a program that is at a place of its own, where that is what is asked."""
+        if address < PROGRAMS_END and self.programs is not None and self.user_mode():
+            return self.programs.pages
+        return None
 
     def string(self, address: int, size: int) -> bytes:
         """A string of at most so many bytes with its NUL, which is left out."""
         if size <= 1:
             return b""
         try:
-            return self._addresses.read_cstring(address & _MASK, size - 1)
+            pages = self._pages(address & _MASK)
+            memory = self._addresses if pages is None else pages
+            return memory.read_cstring(address & _MASK, size - 1)
         except GuestFaultError:
             return b""
 
@@ -183,6 +215,8 @@ class KernelRun:
 
     def stack(self, space: Literal["user", "kernel"], limit: int) -> tuple[int, ...]:
         """The addresses of the call stack, innermost first."""
+        if space == "user" and self.stacks is not None and self._machine.cpu.privilege:
+            return self.stacks.program_places(self.stacks.registers(), limit)
         if space == "user":
             return self._facts.user_stack(limit)
         if self.stacks is None or self._machine.cpu.privilege:
@@ -199,12 +233,18 @@ class KernelRun:
 
     def function(self, address: int) -> bytes:
         """The name of the function at an address."""
-        found = self._named(address)
-        return f"{address:#x}".encode() if found is None else found.name.encode()
+        named = self._named(address) if address >= PROGRAMS_END else None
+        found = (named,) if named is not None else self._user_symbols(address, self._task.tgid)
+        return found[0].name.encode() if found else f"{address:#x}".encode()
 
     def symbol_address(self, name: str, target: str) -> int:
-        """The address of a symbol of the kernel; 0 if there is none."""
-        return self._opened.names.find(name) or 0
+        """The address of a symbol: of the kernel, or in the file of a probe in a program."""
+        known = self.find_symbol(target, name) if target else None
+        if known is None or self.programs is None:
+            return self._opened.names.find(name) or 0
+        path, image, symbol = known
+        bias = 0 if image.kind == "exec" else self.programs.loaded_at(path, image)
+        return 0 if bias is None else symbol.address + bias
 
     def processors(self) -> int:
         """The one processor of the machine."""
@@ -246,8 +286,21 @@ class KernelRun:
     def names(self) -> ValueNames:
         """The names of what actions print; the time of the day is Greenwich's."""
         return ValueNames(
-            kernel_symbols=self._kernel_symbols, localtime=time.gmtime, booted_at=self._began
+            self._user_symbols,
+            self._kernel_symbols,
+            localtime=time.gmtime,
+            booted_at=self._began,
         )
+
+    def _user_symbols(self, address: int, process: int) -> tuple[SymbolName, ...]:
+        programs = self.programs
+        space = self._spaces.get(process, ())
+        found = programs.names(address, space) if programs is not None else None
+        if found is None:
+            return ()
+        path, link, _, symbols = found
+        symbol = symbols.at(link)
+        return () if symbol is None else (SymbolName(symbol.name, link - symbol.address, path),)
 
     def _kernel_symbols(self, address: int) -> tuple[SymbolName, ...]:
         found = self._named(address)

@@ -14,8 +14,8 @@ from engine.session.tracing.boot_script.kernel_points import (
     CODE,
     RAW,
     KernelPoints,
-    PointRefusedError,
 )
+from engine.session.tracing.boot_script.program_points import PointRefusedError
 from engine.session.tracing.script.surroundings import declaration
 from engine.trace import syscalls
 from engine.trace.bpftrace.attach_points import has_glob
@@ -46,8 +46,6 @@ _OF_TRACEPOINTS: Final = ("__probestub_", "__traceiter_", "__bpf_trace_")
 _REGISTERS: Final = 6
 """Arguments that registers hold; the others are on the stack."""
 _WORD: Final = 8
-_BOOTED: Final = "programs of a booted system are not probed: its kernel is. kprobe-tui bpftrace"
-_BY_ITSELF: Final = f"{_BOOTED} without --boot probes a program that it runs by itself"
 _COUNTERS: Final = (
     "an emulated processor has no counters of its hardware: profile and interval probes sample by"
     " the machine's time"
@@ -56,9 +54,6 @@ _NOT_WATCHED: Final = "no memory of a booted kernel is watched: probe the functi
 _NO_SIGNAL: Final = "a script only watches a booted system: kprobe-tui serve --boot stops it"
 _NO_FILE: Final = "files of a booted system are not read from outside: its own console shows them"
 _REFUSED: Final = {
-    "uprobe": _BY_ITSELF,
-    "uretprobe": _BY_ITSELF,
-    "usdt": _BY_ITSELF,
     "hardware": _COUNTERS,
     "software": "counters of software are not read: tracepoint:sched and tracepoint:exceptions"
     " have the events, profile and interval probes sample by the machine's time",
@@ -229,16 +224,27 @@ class KernelTypes:
         return found
 
     def usdt_arguments(self, point: AttachPoint) -> Sequence[Type] | None:
-        """None: programs of a booted system are not probed."""
-        return None
+        """The types of `arg0` and so on of a marker; None if that is not known."""
+        found = self._points.programs.operands(point)
+        if found is None:
+            return None
+        return tuple(Integer(8 * (one.size or 8), one.signed and not one.real) for one in found)
 
     def symbol_size(self, name: str, point: AttachPoint, kernel: bool) -> int | None:
-        """Bytes of what `kaddr()` names, up to the next symbol; None if there is no such."""
+        """Bytes of what `kaddr()` and `uaddr()` name, 0 if not known; None if there is no such."""
+        if not kernel:
+            symbol = self._points.programs.symbol(point.target, name)
+            return None if symbol is None else symbol[2].size
         address = self._opened.names.find(name) if kernel else None
         if address is None:
             return None
         found = self._opened.names.bounds(address)
         return 0 if found is None else found[2] - found[1]
+
+    def program_symbol(self, path: str, name: str) -> int | None:
+        """The link address of a symbol in a file; None if there is no such."""
+        found = self._points.programs.symbol(path, name)
+        return None if found is None else found[2].address
 
     def provides(self, what: str) -> str | None:
         """None if a provider or a function can be had here; else why not, and what to do."""

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from engine.arch.plan import Mode
-from engine.errors import ProbeError
+from engine.errors import ProbeError, ProbeSyntaxError
 from engine.session.guest.session import Session
 from engine.session.protocol.report import Report
 from engine.session.protocol.scripts import ScriptRequest
@@ -205,6 +205,9 @@ class AttachedScript:
         wish = Wish(probe.captures, probe.needs_memory, bool(probe.stacks))
         try:
             return [each for one in places.resolved(point) for each in events.of(one, wish)]
+        except ProbeSyntaxError as error:  # of a definition that nobody has written
+            why = f"{error.text}: {error.why}" if error.why else error.text
+            raise WrongScriptError(ScriptRemark("ERROR", why, point.span, text)) from error
         except ProbeError as error:
             raise WrongScriptError(ScriptRemark("ERROR", str(error), point.span, text)) from error
 

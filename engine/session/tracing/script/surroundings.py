@@ -115,13 +115,14 @@ class GuestSurroundings:
             places: finds what probes name.
             symbols: finds what `uaddr()` names.
             recorded: the run can be lived through again.
-            typed: types of functions are wanted; they cost a millisecond for each place.
+            typed: types of arguments are wanted; they cost a millisecond for each place.
         """
         self._typed, self._recorded, self._symbols = typed, recorded, symbols
         self._session = session
         self._arch = session.arch
         self._verdicts = verdicts
         self._places = places
+        self._found: dict[tuple[str, str], DataType | None] = {}
         self.missing: dict[AttachPoint, str] = {}
 
     @property
@@ -176,6 +177,11 @@ class GuestSurroundings:
         return self._type(name, "")
 
     def _type(self, name: str, word: str) -> DataType | None:
+        if (name, word) not in self._found:
+            self._found[name, word] = self._looked_up(name, word)
+        return self._found[name, word]
+
+    def _looked_up(self, name: str, word: str) -> DataType | None:
         declared: DataType | None = None
         for names in self._files:
             try:
@@ -216,7 +222,7 @@ class GuestSurroundings:
         """The members of `args` there; None where nothing tells them."""
         if point.provider in USERS | KERNELS:
             return self._parameters(point) if self._typed else None
-        if point.provider in ("tracepoint", "rawtracepoint"):
+        if point.provider in ("tracepoint", "rawtracepoint") and self._typed:
             return self._fields(point.target, point.function)
         if point.provider in WATCHES:
             return {}

@@ -111,6 +111,7 @@ def _run(cpu: BareCpu, place: int, raw: bytes, state: dict[str, int], data: byte
     return registers, cpu.read(DATA, 4 * PAGE)
 
 
+@pytest.mark.slow
 def test_copies_do_what_the_originals_do() -> None:
     """In the emulator: in place, in a slot rebased, in a slot with the scratch register."""
     rng = random.Random(12)

@@ -12,9 +12,11 @@ from controlkit import Held, held, moods, sample
 from msgspec import structs
 
 from engine.errors import CommandError
+from engine.session.control.control import Control
 from engine.session.guest.calling import CallArguments
 from engine.session.protocol import commands as cmd
 from engine.session.protocol import events as ev
+from engine.session.protocol.config import GuestConfig
 from engine.session.protocol.probes import ProbeRow
 from engine.session.protocol.views import RunState
 
@@ -443,3 +445,25 @@ def test_what_is_told_of_a_run_is_forgotten_at_a_fresh_start() -> None:
         told = [event for event in guest.said[begun:] if isinstance(event, kinds)]
         assert any(isinstance(event, ev.Declared) for event in told)
         assert guest.control.sight.run.context == told
+
+
+def test_where_nobody_looks_no_debug_information_is_read() -> None:
+    config = GuestConfig(sample("x86_64", "structs"))
+    views = []
+    for is_shown in (True, False):
+        control = Control(config, lambda event: None, is_shown=is_shown)
+        control.loop.carry_out(cmd.ToggleBreak("transfer"))
+        control.loop.carry_out(cmd.Continue())
+        views.append(control.view())
+        control.close()
+    shown, bare = views
+    assert [frame.function for frame in shown.frames[:2]] == ["transfer", "main"]
+    assert shown.line is not None
+    assert (bare.frames, bare.registers, bare.line) == ((), (), None)
+    assert (bare.location, bare.state, bare.pc, bare.reason, bare.time) == (
+        shown.location,
+        shown.state,
+        shown.pc,
+        shown.reason,
+        shown.time,
+    )

@@ -92,6 +92,10 @@ def test_a_wrong_script_is_refused_with_its_place() -> None:
         missing = refusal(guest, script(path, "uprobe:{path}:nowhere {{ }}"))
         assert "nowhere" in missing
         assert guest.view.histograms == ()
+        half = "uprobe:{path}:fibonacci+1 {{ @a = 1; }} uprobe:{path}:fibonacci {{ @b = 1; }}"
+        assert "in the middle of" in refusal(guest, script(path, half))
+        points = guest.control.session.probes().manager.points
+        assert not points, "no probe of a script that was refused is left"
         guest.do(script(path))
         assert "nope" in refusal(guest, script(path, "uprobe:{path}:main {{ print(nope) }}"))
         guest.do(cmd.Continue())

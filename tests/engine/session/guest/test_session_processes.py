@@ -189,6 +189,7 @@ def test_eight_threads_on_one_point_lose_nothing(
     }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", ["strict", "kernel"])
 def test_a_probed_system_call_that_blocks(tmp_path: Path, mode: str) -> None:
     """Its step is over before the thread waits: slots do not run out."""

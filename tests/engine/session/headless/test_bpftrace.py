@@ -6,6 +6,8 @@ import pytest
 from compiled import build
 
 from engine.errors import KprobeTuiError
+from engine.image.dies import Unit
+from engine.image.names import GlobalNames
 from engine.session.headless.bpftrace import list_probes, opened_script, script_text
 from engine.session.protocol.config import GuestConfig
 from engine.session.protocol.scripts import ScriptRequest
@@ -79,3 +81,21 @@ def test_a_text_that_is_none(program: str) -> None:
         script_text("x.bt", bytes(5 << 20))
     with pytest.raises(KprobeTuiError, match="Invalid provider: 'foo'"):
         list(list_probes(GuestConfig(program), "foo:x", verbose=False))
+
+
+def test_types_are_looked_for_once_and_only_where_a_script_asks_for_arguments(
+    program: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[tuple[str, str, str]] = []
+    kept = GlobalNames.type
+
+    def type_of(self: GlobalNames, name: str, word: str = "", near: Unit | None = None) -> object:
+        asked.append((self.info.name, name, word))
+        return kept(self, name, word, near)
+
+    monkeypatch.setattr(GlobalNames, "type", type_of)
+    attached(program, "tracepoint:syscalls:sys_enter_* { @[probe] = count(); }")
+    assert asked == []
+    attached(program, "tracepoint:syscalls:sys_enter_* { if (0) { print(args); } }")
+    assert (program, "iovec", "struct") in asked
+    assert len(asked) == len(set(asked))

@@ -69,6 +69,7 @@ def test_a_lost_update_repeats_ten_times_of_ten(arch: str) -> None:
     assert found.cause.alone.outcome.exit == 1
 
 
+@pytest.mark.slow
 def test_priorities_find_a_deadlock() -> None:
     """A bug of depth 2: at worst one seed of n k, k being a few hundred ticks."""
     guest = config("x86_64", "deadlock")

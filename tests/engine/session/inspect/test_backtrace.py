@@ -1,12 +1,15 @@
 """Backtraces of a session: names, ends, and what other unwinders would print."""
 
 import pytest
+from controlkit import held, sample
 from unwindkit import session_of
 
 from engine.arch.plan import Mode
 from engine.errors import CommandError
 from engine.session.headless.backtraces import StoppedRun
 from engine.session.inspect.backtrace import Backtrace, Backtraces
+from engine.session.protocol import commands as cmd
+from engine.session.protocol.frames import GuestFrame
 from engine.session.protocol.requests import TraceOptions
 from engine.session.tracing.tracing import Tracing
 from engine.unwind.compare import UNWINDERS
@@ -72,6 +75,24 @@ def test_a_limit_is_an_end(unwinder: str) -> None:
     assert len(found.frames) == 2
     assert found.reason is EndReason.LIMIT
     assert list(found.lines())[-1] == "(end: the limit of 2 frames)"
+
+
+def test_what_called_the_last_wanted_frame_is_left_out() -> None:
+    with held(sample("x86_64", "structs")) as guest:
+        guest.do(cmd.ToggleBreak("deposit"), cmd.Continue())
+        backtraces = Backtraces(guest.control.session)
+        whole = backtraces.take().frames
+        assert [frame.function for frame in whole[:3]] == ["deposit", "transfer", "main"]
+        assert len(whole) > 3
+        asked: list[str] = []
+
+        def is_last(frame: GuestFrame) -> bool:
+            asked.append(frame.function)
+            return frame.function == "main"
+
+        assert backtraces.take(is_last=is_last).frames == whole[:3]
+        assert asked == ["deposit", "transfer", "main"]
+        assert backtraces.take(is_last=lambda frame: False).frames == whole
 
 
 def test_an_unknown_unwinder() -> None:

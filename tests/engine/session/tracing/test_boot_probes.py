@@ -19,6 +19,7 @@ def placed(name: str, *lines: str) -> tuple[list[BootProbe], BootProbes]:
     return list(probes.probes(ProbeRequest(lines))), probes
 
 
+@pytest.mark.slow
 def test_an_entry_begins_a_block_and_other_places_need_not() -> None:
     """On 6.12 the row's address lies behind the landing pad, the block begins in front of it."""
     for name, pad in ((AMD64_61, 0), (AMD64_612, 4)):

@@ -247,6 +247,7 @@ def test_functions_come_and_go(arch: str) -> None:
 LEFT = ("left.c", "thrown.cpp")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("arch", FIRST_COMPILED)
 @pytest.mark.parametrize("source", LEFT)
 def test_functions_left_without_a_return(source: str, arch: str, tmp_path: Path) -> None:

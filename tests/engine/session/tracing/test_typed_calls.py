@@ -27,6 +27,7 @@ def graph_lines(path: str, *globs: str) -> list[str]:
     return [line.partition("|  ")[2].strip() for line in out.getvalue().decode().splitlines()]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("language", ["c", "c++"])
 @pytest.mark.parametrize("arch", ["x86_64", *_FOREIGN])
 def test_arguments_are_as_info_args_has_them(arch: str, language: str) -> None:

@@ -94,6 +94,7 @@ def test_exit_may_stand_in_a_macro_and_so_may_loops() -> None:
     assert len(script.probes) == 1
 
 
+@pytest.mark.slow
 def test_macros_that_grow_are_stopped() -> None:
     doubled = " ".join([f"macro m{i}(x) {{ m{i + 1}(x) + m{i + 1}(x) }}" for i in range(40)])
     chained = " ".join([f"macro m{i}(x) {{ m{i + 1}(x) }}" for i in range(200)])

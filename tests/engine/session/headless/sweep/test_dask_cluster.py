@@ -282,6 +282,7 @@ def test_an_error_at_a_worker_is_none_of_the_connection(
     assert outcome.facts.message[0].startswith("at ")
 
 
+@pytest.mark.slow
 def test_what_cannot_be_reached_is_said() -> None:
     with pytest.raises(CommandError, match=r"--scheduler tcp://127\.0\.0\.1:1: it cannot be rea"):
         executor(1, scheduler_access("tcp://127.0.0.1:1"))

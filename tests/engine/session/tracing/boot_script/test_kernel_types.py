@@ -88,10 +88,10 @@ def test_what_the_user_tells_the_kernel_stays() -> None:
     assert checked("kprobe:vfs_read { }").words("trace_event=irq:* x") == "trace_event=irq:* x"
 
 
+@pytest.mark.slow
 def test_what_a_booted_kernel_does_not_have_is_refused_at_its_place() -> None:
     """One error each, with what to do instead."""
     for script, told in (
-        ("uprobe:/bin/sh:main { }", "without --boot probes a program"),
         ("hardware:cycles:100 { }", "no counters of its hardware"),
         ("watchpoint:0x1000:8:w { }", "probe the functions that write it"),
         ("self:signal:SIGUSR1 { }", "interval probes run its actions"),

@@ -1,0 +1,68 @@
+"""Files of a booted system as far as the host has them: what an initial ramdisk is made of."""
+
+import stat
+from collections.abc import Callable
+from functools import cached_property, lru_cache
+from typing import Final
+
+from engine.image.elf import ElfImage
+from engine.image.symbols import SymbolTable
+from engine.machine.ramdisk import RamdiskRoot
+
+_FOLDERS: Final = ("/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin")
+_LIBRARIES: Final = ("/lib", "/usr/lib", "/lib64", "/usr/lib64")
+_MULTIARCH: Final = "x86_64-linux-gnu"
+_VERSIONS: Final = ("", ".6", ".1", ".2", ".3")
+"""Endings of the names of libraries: libc.so.6, libz.so.1."""
+
+
+class BootFiles:
+    """The files that a boot's first file system is made of, read where somebody asks."""
+
+    def __init__(self, unpack: Callable[[], RamdiskRoot] = RamdiskRoot) -> None:
+        """Take what unpacks them."""
+        self._unpack = unpack
+        self.symbols = lru_cache(maxsize=64)(self._symbols)
+
+    @cached_property
+    def _root(self) -> RamdiskRoot:
+        return self._unpack()
+
+    def mode(self, path: str) -> int | None:
+        """Kind and permissions of a file; None where none is known."""
+        return self._root.mode(path.encode(errors="surrogateescape"))
+
+    def real_path(self, path: str) -> bytes:
+        """A path without the links that are known."""
+        return b"/" + self._root.resolved(path.encode(errors="surrogateescape"))
+
+    def image(self, path: str) -> ElfImage | None:
+        """The program or library at a path; None where no file is known.
+
+        Raises:
+            ImageError: it is no ELF file.
+        """
+        table = self.symbols(path)
+        return None if table is None else table[0]
+
+    def _symbols(self, path: str) -> tuple[ElfImage, SymbolTable] | None:
+        """The program or library at a path with its symbols; see `image`."""
+        data = self._root.content(path.encode(errors="surrogateescape"))
+        if data is None:
+            return None
+        image = ElfImage(data, path)
+        return image, SymbolTable(image)
+
+    def named(self, name: str) -> str | None:
+        """The path of a program or a library by its short name; None where none is known.
+
+        Raises:
+            ImageError: a ramdisk cannot be read.
+        """
+        where = [f"{folder}/{name}" for folder in _FOLDERS]
+        for folder in _LIBRARIES:
+            for inner in (folder, f"{folder}/{_MULTIARCH}"):
+                stems = name, f"lib{name}" if not name.startswith("lib") else name
+                where += [f"{inner}/{stem}.so{end}" for stem in stems for end in _VERSIONS]
+                where += [f"{inner}/{name}"] * (".so" in name)
+        return next((path for path in where if stat.S_ISREG(self.mode(path) or 0)), None)
