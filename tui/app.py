@@ -810,13 +810,13 @@ class KprobeApp(App[int]):
             CommandError: there is no such lesson or word.
         """
         if not text:
-            self.push_screen(LessonsScreen(), self._chosen)
+            self.push_screen(LessonsScreen(), self._open_chosen)
         elif self.guide is not None and text in self.guide.words:
             self.guide.act(text)
         else:
             self.open_lesson(find_lesson(text))
 
-    def _chosen(self, lesson: Lesson | None) -> None:
+    def _open_chosen(self, lesson: Lesson | None) -> None:
         if lesson is not None:
             try:
                 self.open_lesson(lesson)
