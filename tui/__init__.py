@@ -9,5 +9,5 @@ and shows those that `layout` says; `session_restore` brings back what was there
 Panes (`panes`) get frozen views and speak in `messages`. Most are a list: a source of lines in a
 `widgets.virtual_lines`. `store` is where the events of the log are, each named as `programs` knows
 it, `open_values` which values are open; `guest_input` says who has the keys while the guest reads.
-A pane is a file in `panes` and a line in `panes.registry`.
+A pane is a file in `panes` and a line in `panes.registry`. `lessons` shows exercises step by step.
 """

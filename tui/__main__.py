@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:  # no import of `engine` at the top: it may be a stranger's until that is checked
     from engine.cli.interface import InterfaceOptions
+    from tui.lessons import Lesson
 
 
 _COLLECTED: Final = (50_000, 20, 50)
@@ -31,9 +32,10 @@ def main() -> None:
         sys.exit(2)
     from engine.cli import end_soon  # makes 10,000 objects
     from engine.cli import main as run_command
-    from tui.configcli import config
+    from tui.subcommands import config, learn_command
 
-    code = run_command(sys.argv[1:], open_interface, (config,))
+    others = (config, learn_command(open_lesson))
+    code = run_command(sys.argv[1:], open_interface, others)
     end_soon(code)
     gc.freeze()  # Python looks through all there is as it ends, several times
     sys.exit(code)
@@ -58,8 +60,30 @@ def forget_current_directory() -> None:
         del sys.path[0]
 
 
-def open_interface(options: "InterfaceOptions") -> int:
+def open_lesson(lesson: "Lesson", kernel: str, ascii_only: bool) -> int:
+    """Run the terminal interface over the guest of a lesson; the exit code.
+
+    Args:
+        lesson: the lesson.
+        kernel: the kernel image for a lesson about one, "" for that of this machine.
+        ascii_only: draw with ASCII only.
+
+    Raises:
+        CommandError: the guest is not there.
+    """
+    from engine.cli.interface import InterfaceOptions
+    from tui.lessons.opening import lesson_config
+
+    options = InterfaceOptions(lesson_config(lesson, kernel), ascii_only=ascii_only)
+    return open_interface(options, lesson)
+
+
+def open_interface(options: "InterfaceOptions", lesson: "Lesson | None" = None) -> int:
     """Run the terminal interface to its end; the exit code.
+
+    Args:
+        options: the guest, and how it is shown.
+        lesson: the lesson that this is the guest of.
 
     Raises:
         ImageError: the guest cannot be run.
@@ -78,6 +102,7 @@ def open_interface(options: "InterfaceOptions") -> int:
     from engine.cli.options import is_in_page
     from engine.errors import CommandError
     from tui.app import KprobeApp
+    from tui.lessons.opening import lesson_config
     from tui.samples import Picker
     from tui.settings import load_settings
     from tui.surroundings import has_light_background, has_only_ascii, initial_environment
@@ -107,27 +132,37 @@ def open_interface(options: "InterfaceOptions") -> int:
         picked = picker.run()
         if not isinstance(picked, str):  # by a key, or a signal
             return picker.return_code or 0
-        guest = replace(guest, guest=picked)
+        if picker.lesson is not None:
+            lesson = picker.lesson
+            guest = lesson_config(lesson)
+        else:
+            guest = replace(guest, guest=picked)
         size = picker.size if in_page else None
-    app = KprobeApp(
-        guest,
-        definitions=options.definitions,
-        kernel_rules=options.kernel_rules,
-        settings=settings,
-        fresh=options.fresh,
-    )
-    try:
-        _need_terminal()
-    except CommandError:
-        app.bridge.close()
-        raise
-    signals.app = app
-    if size is not None:
-        from tui.page_drivers import NextDriver
+    while True:
+        app = KprobeApp(
+            guest,
+            definitions=options.definitions if lesson is None else (),
+            kernel_rules=options.kernel_rules if lesson is None else lesson.guest.kernel_rules,
+            settings=settings,
+            fresh=options.fresh or lesson is not None,
+            lesson=lesson,
+        )
+        try:
+            _need_terminal()
+        except CommandError:
+            app.bridge.close()
+            raise
+        signals.app = app
+        if size is not None:
+            from tui.page_drivers import NextDriver
 
-        app.driver_class = NextDriver
-    result = app.run(size=size)
-    return result if isinstance(result, int) else app.return_code or 0
+            app.driver_class = NextDriver
+        result = app.run(size=size)
+        lesson = app.wanted_lesson
+        if lesson is None:
+            return result if isinstance(result, int) else app.return_code or 0
+        guest = lesson_config(lesson)
+        size = app.size if in_page else None
 
 
 def _need_terminal() -> None:

@@ -76,6 +76,7 @@ class Body(Container):
             "route": StateLine(route_line, id="route"),
         }
         self._plan: Plan | None = None
+        self._left = 0
         self._pressed: Bar | None = None
         self._moved: Bar | None = None
 
@@ -98,7 +99,7 @@ class Body(Container):
     def fit(self) -> None:
         """Show the panes that belong on a terminal of this size."""
         columns, rows = self.app.size
-        plan = self.choice.plan(columns, max(rows - BARS, 1))
+        plan = self.choice.plan(columns, max(rows - BARS - self._left, 1))
         if plan == self._plan or not self.is_attached:
             return
         self._plan = plan
@@ -113,6 +114,11 @@ class Body(Container):
         # A widget keeps its arrangement until one of its children asks for another.
         self.panes.code.refresh(layout=True)
         self._name_all()
+
+    def leave_rows(self, rows: int) -> None:
+        """Leave rows of the screen to what stands above the panes."""
+        self._left = rows
+        self.fit()
 
     def _name_all(self) -> None:
         """Let each pane that is seen name those that take turns with it."""

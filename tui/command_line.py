@@ -367,6 +367,18 @@ COMMANDS: Final[tuple[CommandSpec, ...]] = (
     ),
     CommandSpec(("theme",), "NAME", "another theme", _theme),
     CommandSpec(
+        ("explore",),
+        "[SEEDS]",
+        "search schedules of the threads for one that ends in another way",
+        lambda on, rest: on.desk.explore(rest),
+    ),
+    CommandSpec(
+        ("learn",),
+        "[LESSON | hint|next|back|again|fold|close]",
+        "list the lessons, open one, or go on in the one that is open",
+        lambda on, rest: on.desk.learn(rest),
+    ),
+    CommandSpec(
         ("help", "h"), "[WORD]", "the chapter of the focused pane, or what a word does", _help
     ),
     CommandSpec(("quit", "q", "exit"), "", "leave", lambda on, rest: on.quitting.ask()),
@@ -502,6 +514,8 @@ def complete(on: Controls, line: str) -> list[str] | None:
         return [f"{name} {pane.id}" for pane in PANES if pane.id.startswith(rest)]
     if name == "theme":
         return [f"{name} {theme}" for theme in on.desk.themes if theme.startswith(rest)]
+    if name == "learn":
+        return [f"{name} {word}" for word in on.desk.lesson_words if word.startswith(rest)]
     if name == "copyas":
         return [f"{name} {form}" for form in _FORMS if form.startswith(rest)]
     on.desk.post(cmd.CompleteLine(line))

@@ -76,6 +76,27 @@ class Desk(Protocol):
     def help(self) -> None:
         """Show the keys of the focused pane."""
 
+    def explore(self, text: str) -> None:
+        """Search the schedules of the guest's threads for one that ends in another way.
+
+        Raises:
+            CommandError: it cannot be searched.
+        """
+
+    @property
+    def lesson_words(self) -> list[str]:
+        """Words that `:learn` takes."""
+
+    def learn(self, text: str) -> None:
+        """Carry out what stands behind `:learn`: a lesson, or a word for the one that is open.
+
+        Raises:
+            CommandError: it means nothing.
+        """
+
+    def focus_lesson(self) -> None:
+        """Give the lesson's panel the keys."""
+
     def to_background(self) -> None:
         """Go back to the shell for a while."""
 

@@ -159,6 +159,7 @@ class Action(Struct, frozen=True):
 
 _SPELLED: Final = {
     "colon": ":",
+    "semicolon": ";",
     "question_mark": "?",
     "full_stop": ".",
     "comma": ",",
@@ -674,6 +675,15 @@ ACTIONS: Final[tuple[Action, ...]] = (
         shown=":",
         task="Commands and the rest",
         show=True,
+    ),
+    Action(
+        "lesson",
+        "semicolon",
+        "lesson",
+        "The lesson: then h hint, n next step, b the step before, f fold; :learn lists lessons",
+        lambda on: on.desk.focus_lesson(),
+        shown=";",
+        task="Commands and the rest",
     ),
     Action(
         "suspend_process",

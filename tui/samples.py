@@ -3,7 +3,7 @@
 import re
 from operator import itemgetter
 from pathlib import Path
-from typing import ClassVar
+from typing import ClassVar, Final
 
 from msgspec import Struct
 from textual.app import App, ComposeResult
@@ -12,9 +12,12 @@ from textual.content import Content
 from textual.widgets import OptionList, Static
 from textual.widgets.option_list import Option
 
+from engine.errors import CommandError
 from engine.session.protocol.config import architectures
 from tui import render
 from tui.contrast import ContrastFilter
+from tui.lessons import LESSONS, Lesson, load_lesson
+from tui.lessons.screen import lesson_line
 from tui.widgets.hints import Hints
 
 
@@ -54,6 +57,18 @@ def samples() -> list[Sample]:
     return [sample for _, sample in sorted(found, key=itemgetter(0))]
 
 
+def find_sample(name: str) -> Path:
+    """The file of the sample ARCH/NAME.
+
+    Raises:
+        CommandError: the samples are not installed.
+    """
+    for folder in _folders():
+        if (path := folder / "bin" / name).is_file():
+            return path
+    raise CommandError(f"the sample {name} is not installed")
+
+
 def _folders() -> tuple[Path, ...]:
     """Beside this package where it is installed, above it in a checkout."""
     here = Path(__file__).resolve().parent
@@ -83,6 +98,16 @@ def _lines(readme: Path) -> list[str]:
         return []
 
 
+_SAMPLES_HEAD: Final = (
+    "kprobe-tui GUEST opens a program of yours.\n"
+    "These come with it, each with a first lesson: Enter opens one. l: more lessons"
+)
+_LESSONS_HEAD: Final = (
+    "Lessons of five minutes: each says what to do and sees that it is done.\n"
+    "Press Enter on one. l: the samples."
+)
+
+
 class SampleList(OptionList):
     """A list with vim's motions."""
 
@@ -94,7 +119,11 @@ class SampleList(OptionList):
 
 
 class Picker(App[str]):
-    """Returns the path of the chosen sample."""
+    """Returns the path of the chosen sample, "" for a lesson.
+
+    Attributes:
+        lesson: the lesson that was chosen; None for a sample.
+    """
 
     CSS = """
     #head { height: 4; padding: 1 1 1 1; background: $panel; }
@@ -106,7 +135,10 @@ class Picker(App[str]):
     """
     TITLE = "kprobe-tui"
     ENABLE_COMMAND_PALETTE = False
-    BINDINGS: ClassVar[list[BindingType]] = [Binding("q,escape", "quit", "Quit")]
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("l", "lessons", "Lessons"),
+        Binding("q,escape", "quit", "Quit"),
+    ]
 
     def __init__(self, theme: str = "", ascii_only: bool = False) -> None:
         """Show the samples.
@@ -121,12 +153,13 @@ class Picker(App[str]):
         self.ascii = ascii_only
         if theme in self.available_themes:
             self.theme = theme
+        self.lesson: Lesson | None = None
+        self._lessons: list[Lesson] = []
 
     def compose(self) -> ComposeResult:
         """The list."""
         yield Static(
-            "kprobe-tui GUEST opens a program of yours.\n"
-            "These come with it, each with a first lesson: press Enter on one.",
+            _SAMPLES_HEAD,
             id="head",
             markup=False,
         )
@@ -147,12 +180,30 @@ class Picker(App[str]):
             sample.text,
         )
 
+    def action_lessons(self) -> None:
+        """The lessons in place of the samples, or the other way round."""
+        choices = self.query_one(OptionList)
+        if self._lessons:
+            self._lessons = []
+            lines = [self._line(sample) for sample in self._samples]
+        else:
+            self._lessons = [load_lesson(name) for name in LESSONS]
+            lines = [lesson_line(lesson) for lesson in self._lessons]
+        self.query_one("#head", Static).update(_LESSONS_HEAD if self._lessons else _SAMPLES_HEAD)
+        choices.set_options([Option(line) for line in lines])
+        choices.highlighted = 0
+
     def on_option_list_option_highlighted(self, event: OptionList.OptionHighlighted) -> None:
-        """The lesson of the sample at the cursor."""
-        lesson = self._samples[event.option_index].lesson
+        """The lesson of the sample at the cursor, or what a lesson shows."""
+        at = event.option_index
+        lesson = (self._lessons[at].about,) if self._lessons else self._samples[at].lesson
         lines = (render.harmless(line, self.ascii) for line in lesson)
         self.query_one("#lesson", Static).update("\n".join(lines))
 
     def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
         """Chosen."""
-        self.exit(str(self._samples[event.option_index].path))
+        if self._lessons:
+            self.lesson = self._lessons[event.option_index]
+            self.exit("")
+        else:
+            self.exit(str(self._samples[event.option_index].path))

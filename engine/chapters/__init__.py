@@ -14,7 +14,7 @@ FOLDER: Final = Path(__file__).parent
 """The folder of the files."""
 
 PARTS: Final[dict[str, tuple[str, ...]]] = {
-    "First steps": ("install", "interface", "keys"),
+    "First steps": ("install", "interface", "lessons", "keys"),
     "Probes and events": (
         *("probes", "markers", "techniques", "filters", "formats", "watching", "functions"),
         *("handlers", "syscalls", "scripts"),

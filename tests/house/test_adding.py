@@ -1,6 +1,6 @@
 """Things are added to a copy of the house: one file each, and one place to name them.
 
-A format, a word, a pane, a technique and a family of system calls.
+A format, a word, a pane, a lesson, a technique and a family of system calls.
 
 Whatever else a new one needed would have to be added here, too.
 """
@@ -206,6 +206,21 @@ asyncio.run(use())
 """
 
 
+LESSON = """title = "A throwaway lesson"
+about = "What a lesson needs"
+
+[guest]
+sample = "x86_64/recursion"
+
+[[step]]
+text = "A step."
+do = "Press `c`."
+check = ["state ended"]
+right = "Ended."
+hint = "`c` continues."
+"""
+
+
 @pytest.fixture(scope="module")
 def ground(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Where all copies stand, one after the other, so that they share their bytecode."""
@@ -293,6 +308,16 @@ def test_a_pane(house: Path) -> None:
         registry.read_text().replace(first, first + "from tui.panes.throwaway import PlacePane\n")
     )
     assert said(house, "-c", USE, sample("x86_64", "recursion")).strip() == "True at _start+0x0"
+
+
+def test_a_lesson(house: Path) -> None:
+    line = '    "throwaway",'
+    add(
+        house, "tui/lessons/throwaway.toml", LESSON, "tui/lessons/__init__.py", '    "race",', line
+    )
+    listed = said(house, "-m", "tui", "learn")
+    assert " 8  throwaway      A throwaway lesson\n" in listed
+    assert " 9  race " in listed
 
 
 def test_a_technique(house: Path) -> None:

@@ -12,7 +12,7 @@ from engine.chapters.layout import find_links, lay_out
 from engine.cli import COMMANDS
 from engine.cli.interface import interface
 from engine.cli.main import cli
-from tui.configcli import config
+from tui.subcommands import config
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")

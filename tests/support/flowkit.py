@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from archkit import FIRST_COMPILED
 from controlkit import sample
-from keys import press
+from keys import Rest, press
 from screens import Paints
 from textual.pilot import Pilot
 from textual.widgets import Input, OptionList
@@ -17,6 +17,9 @@ from engine.session import GuestConfig
 from engine.session.protocol.probes import ProbeView
 from engine.session.protocol.views import GuestView, RunState
 from tui.app import KprobeApp
+from tui.lessons import Lesson
+from tui.lessons.checks import holds
+from tui.lessons.opening import lesson_config
 from tui.panes.code_view import CodeView
 from tui.panes.registry import Panes
 from tui.screens.palette import PaletteScreen
@@ -71,6 +74,16 @@ class User:
         await self.press("colon")
         await self.type(text)
         await self.press("enter")
+
+    async def rest(self) -> None:
+        """Wait until the engine has carried out and told everything, and it was looked at."""
+        worker = self.app.bridge._worker
+        await self.until(lambda: not self.app.works and Rest.told(worker), "the engine rests")
+        await asyncio.sleep(0.3)
+
+    def holds(self, condition: str) -> bool:
+        """True if a condition of a lesson's step holds."""
+        return holds(condition, self.app.seen())
 
     async def until(self, condition: Callable[..., object], what: str = "") -> None:
         """Wait for something; it is asked without arguments."""
@@ -184,7 +197,10 @@ def flow(
     """Open the interface over a guest, carry the steps out, close it."""
     config = config or GuestConfig(guest or sample("x86_64", "recursion"), args)
     app = KprobeApp(config, settings=settings, fresh=fresh, definitions=definitions)
+    return _used(app, steps, size)
 
+
+def _used(app: KprobeApp, steps: Flow, size: tuple[int, int]) -> KprobeApp:
     async def run() -> None:
         async with app.run_test(size=size) as pilot:
             user = User(app, pilot)
@@ -194,3 +210,13 @@ def flow(
     coroutine: Coroutine[Any, Any, None] = run()
     asyncio.run(coroutine)
     return app
+
+
+def lesson_flow(
+    steps: Flow, lesson: Lesson, *, size: tuple[int, int] = LARGE, kernel: str = ""
+) -> KprobeApp:
+    """Open a lesson as `kprobe-tui learn` does, carry the steps out, close it."""
+    app = KprobeApp(
+        lesson_config(lesson, kernel), kernel_rules=lesson.guest.kernel_rules, lesson=lesson
+    )
+    return _used(app, steps, size)

@@ -1,13 +1,17 @@
 """The samples that are offered."""
 
+import asyncio
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from sysroot import CHECKOUT
+from textual.widgets import OptionList
 
 import tui.samples
-from tui.samples import samples
+from engine.errors import CommandError
+from tui.lessons import LESSONS
+from tui.samples import Picker, find_sample, samples
 
 
 def test_each_program_is_there_once_with_its_words_and_in_the_order_of_the_readme() -> None:
@@ -47,3 +51,29 @@ def test_without_words_they_are_offered_by_name(
     if text:
         (tmp_path / "README.md").write_text(text)
     assert [(sample.path.name, sample.text) for sample in samples()] == [("a", ""), ("b", "")]
+
+
+def test_lessons_take_turns_with_the_samples() -> None:
+    async def use() -> Picker:
+        picker = Picker()
+        async with picker.run_test(size=(80, 24)) as pilot:
+            choices = picker.query_one(OptionList)
+            count = choices.option_count
+            await pilot.press("l", "j")
+            assert choices.option_count == len(LESSONS)
+            assert choices.highlighted == 1
+            await pilot.press("l")
+            assert choices.option_count == count
+            await pilot.press("l", "j", "j", "enter")
+        return picker
+
+    picker = asyncio.run(use())
+    assert picker.return_value == ""
+    assert picker.lesson is not None
+    assert picker.lesson.name == LESSONS[2]
+
+
+def test_a_sample_that_is_not_there() -> None:
+    assert find_sample("ia64/recursion").is_file()
+    with pytest.raises(CommandError, match="x86_64/none is not installed"):
+        find_sample("x86_64/none")

@@ -21,6 +21,7 @@ from tui.widgets.virtual_lines import VirtualLines
 
 _KEPT: Final = 20_000
 """Lines kept."""
+_SCREEN: Final = 60
 _INDENT: Final = "    "
 """In front of a line that goes on, as gdb has it."""
 _NARROWEST: Final = 16
@@ -66,6 +67,12 @@ class ConsoleRows(LineSource):
         """The line with which what was typed last begins; 0 where that is gone."""
         last = len(self._lines) - 1
         return next((last - n for n, piece in enumerate(reversed(self._lines)) if piece.asked), 0)
+
+    @property
+    def last_text(self) -> str:
+        """The last lines, a screen of them."""
+        last = islice(reversed(self._lines), _SCREEN)
+        return "\n".join(piece.text for piece in reversed([*last]))
 
     def arrange(self, size: Size) -> bool:
         """Fold the lines for another width."""
