@@ -64,3 +64,19 @@ def test_bad_usage_is_told(tmp_path: Path) -> None:
         assert "--kernel FILE names the image of the module's kernel" in alone.stderr
     done = call("--kernel", image_path(AMD64_61), module_path("crc16"), 'crc16(0, "a", 1)')
     assert done.stdout == 'crc16(0, "a", 1) = (u16) 59585\n'
+
+
+@pytest.mark.slow
+def test_a_probe_that_the_own_kernel_refuses_is_told_of() -> None:
+    image = image_path(AMD64_61)
+    words = ("-e", "p get_kprobe", "-e", "p:x/g gcd a=$arg1", "-e", "sched:*")
+    done = called("trace", *words, image, "gcd(48, 180)")
+    assert done.returncode == 0
+    assert "g: (gcd+0x0/0x70) a=0x30" in done.stderr
+    why = "Linux 6.1.192 refuses it (EINVAL): get_kprobe is on the kernel's blacklist"
+    assert done.stderr.count("refuses it") == 1
+    assert f"kprobe-tui: p get_kprobe: {why}" in done.stderr
+    assert done.stderr.rstrip().endswith("here it is placed all the same")
+    done = called("trace", "--mode", "kernel", *words, image, "gcd(48, 180)")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith(f"kprobe-tui: p get_kprobe: {why}")

@@ -34,6 +34,7 @@ from engine.trace.rows import EventInfo
 
 if TYPE_CHECKING:
     from engine.session.headless.script_beside import ScriptBeside
+    from engine.session.kernel.opened import OpenedKernel
 
 AttachScript = Callable[[Tracing, ExitStack], "ScriptBeside"]
 """Attaches a script of bpftrace beside a trace, which the stack closes."""
@@ -102,6 +103,8 @@ class TraceRun:
         sets: list[tuple[TraceRequest | TraceInstance, Tracing]] = [(request, tracing)]
         for wanted, made in (*sets, *self._instances):
             made.definitions.place(wanted.probes)
+            if session.opened.kernel is not None:
+                self._ask_image(session.opened.kernel, wanted.probes.definitions)
             if made.definitions.beyond_linux:
                 session.remarks.append(Report((made.definitions.beyond_linux,)))
             for text in wanted.filters:
@@ -110,6 +113,19 @@ class TraceRun:
                 refused += controlled(made, "--trigger", text)
         self.refused = tuple(text for text in refused if text)
         self._script = None if attach_script is None else attach_script()
+
+    def _ask_image(self, opened: "OpenedKernel", lines: Sequence[str]) -> None:
+        """Tell which definitions the image's own kernel would refuse, though they are placed here.
+
+        Raises:
+            ProbeError: it would, and its rules hold.
+        """
+        from engine.session.kernel.definition_answers import refusals  # few guests are kernels
+
+        for text in refusals(opened, lines):
+            if self._request.options.mode is Mode.KERNEL:
+                raise ProbeError(text)
+            self._session.remarks.append(Report((f"{text}; here it is placed all the same",)))
 
     def described(self) -> Iterator[str]:
         """The lines of the files that tracefs would have for each event."""

@@ -167,6 +167,19 @@ def defined_rows(
             yield _row(opened, kernel, line, events.take(placed, file))
 
 
+def refusals(opened: OpenedKernel, lines: Sequence[str]) -> Iterator[str]:
+    """Definitions whose places the image's own kernel refuses, each with the reason.
+
+    Args:
+        opened: the image.
+        lines: definitions that are right as such; selections of events are left out.
+    """
+    wanted = [line for line in lines if line.lstrip()[:1] in "pr" and " " in line.strip()]
+    for row in defined_rows(opened, wanted, sequence=False):
+        if row.errno and row.rule:
+            yield f"{row.line}: Linux {opened.era} refuses it ({row.errno}): {row.reason}"
+
+
 def placed_lines(opened: OpenedKernel, line: str) -> tuple[str, ...]:
     """The line with SYM+OFF in place of FILE:LINE, once for each place that this means.
 

@@ -14,7 +14,6 @@ from msgspec import Struct
 
 from engine.trace.bpftrace import types as kinds
 from engine.trace.bpftrace.arithmetic import wrap
-from engine.trace.bpftrace.gfp_flags import gfp_text
 from engine.trace.bpftrace.showing import Shower, hexed, shower
 from engine.trace.bpftrace.type_rules import type_name
 from engine.trace.bpftrace.value_names import ValueNames
@@ -180,6 +179,8 @@ def _shower(one: Specification, kind: kinds.Type, names: ValueNames) -> Shower:
         case "rh":
             show = _spaced_hex
         case "gr":
+            from engine.trace.bpftrace.gfp_flags import gfp_text  # few formats have it
+
             show = gfp_text
         case "c":
             show = _character
