@@ -158,7 +158,7 @@ def open_interface(options: "InterfaceOptions", lesson: "Lesson | None" = None) 
 
             app.driver_class = NextDriver
         result = app.run(size=size)
-        lesson = app.wanted_lesson
+        lesson = app.lessons.wanted
         if lesson is None:
             return result if isinstance(result, int) else app.return_code or 0
         guest = lesson_config(lesson)

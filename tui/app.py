@@ -34,11 +34,9 @@ from tui.exploring import Exploring
 from tui.guest_input import GuestInput
 from tui.key_queue import KeyQueue
 from tui.keymap import ACTIONS, BY_ID, Action, Situation, bindings, spelled
-from tui.lessons import LESSONS, Lesson, find_lesson
+from tui.lessons import Lesson
 from tui.lessons.checks import Seen
-from tui.lessons.guide import LessonGuide
-from tui.lessons.opening import lesson_config
-from tui.lessons.screen import LessonsScreen
+from tui.lessons.lesson_desk import LessonDesk
 from tui.messages import Ask, Copied, Followed, Located, Say, Written
 from tui.palette import Everything
 from tui.panes.code_view import CodeView
@@ -135,8 +133,7 @@ class KprobeApp(App[int]):
         body: which of them is seen.
         controls: what keys and commands act on.
         key_queue: keys that are not dealt with yet.
-        guide: leads through the lesson; None without one.
-        wanted_lesson: the lesson that is to be opened in place of this guest.
+        lessons: lists lessons, opens them, leads through one.
     """
 
     CSS_PATH = "app.tcss"
@@ -219,8 +216,7 @@ class KprobeApp(App[int]):
         self._definitions = definitions
         self._recording = config.recording is not None
         self._restore = None if fresh else self._restoring()
-        self.guide = LessonGuide(lesson, self, self.body) if lesson is not None else None
-        self.wanted_lesson: Lesson | None = None
+        self.lessons = LessonDesk(lesson, self, self.body)
         self._exploring = Exploring(config, self, self.panes.console)
 
     def _post(self, command: cmd.Command) -> None:
@@ -267,8 +263,8 @@ class KprobeApp(App[int]):
     def compose(self) -> ComposeResult:
         """Bars, panes, and the line for messages and commands."""
         yield self._status
-        if self.guide is not None:
-            yield self.guide.panel
+        if self.lessons.guide is not None:
+            yield self.lessons.guide.panel
         yield self.body
         yield self._messages
         yield self._hints
@@ -290,8 +286,8 @@ class KprobeApp(App[int]):
             self.post(cmd.Continue())
         self.set_interval(PERIOD, self.bridge.tick)
         self.body.fit()
-        if self.guide is not None:
-            self.guide.begin()
+        if self.lessons.guide is not None:
+            self.lessons.guide.begin()
         if self.browser.kernel is not None:
             self.body.show_pane("functions")
         else:
@@ -361,7 +357,8 @@ class KprobeApp(App[int]):
     def on_resize(self) -> None:
         """Lay the panes out again for another size."""
         # Textual's own handler comes after this, sets `size`
-        self.call_next(self.body.fit if self.guide is None else self.guide.fit)
+        guide = self.lessons.guide
+        self.call_next(self.body.fit if guide is None else guide.fit)
 
     # -- from the engine --------------------------------------------------------------------
 
@@ -496,8 +493,7 @@ class KprobeApp(App[int]):
         old, self.view = self.view, view
         if view != old:  # else a question was answered
             self._show_panes(view, old)
-        if self.guide is not None:
-            self.guide.look()
+        self.lessons.look()
         if view.state is not RunState.RUNNING:
             self.controls.motions.stands()
         self._guest_input.show(view)
@@ -798,51 +794,6 @@ class KprobeApp(App[int]):
             self.say("the schedules are tried; 1 is the code")
 
         self._exploring.begin(text, done)
-
-    @property
-    def lesson_words(self) -> list[str]:
-        """Words that `:learn` takes."""
-        return [*LESSONS, *(self.guide.words if self.guide is not None else ())]
-
-    def learn(self, text: str) -> None:
-        """List the lessons, open one, or go on in the one that is open.
-
-        Raises:
-            CommandError: there is no such lesson or word.
-        """
-        if not text:
-            self.push_screen(LessonsScreen(), self._open_chosen)
-        elif self.guide is not None and text in self.guide.words:
-            self.guide.act(text)
-        else:
-            self.open_lesson(find_lesson(text))
-
-    def _open_chosen(self, lesson: Lesson | None) -> None:
-        if lesson is not None:
-            try:
-                self.open_lesson(lesson)
-            except CommandError as error:
-                self.say(f"{error}\n{error.hint}", "error")
-
-    def open_lesson(self, lesson: Lesson) -> None:
-        """Leave this guest for that of a lesson.
-
-        Raises:
-            CommandError: that guest is not there, or the interface is in a browser's page, which
-                ends with its guest.
-        """
-        if self.is_web:
-            raise CommandError("the page of a browser shows one guest; load it again for another")
-        lesson_config(lesson)  # its guest may not be there
-        self.wanted_lesson = lesson
-        self.exit(0)
-
-    def focus_lesson(self) -> None:
-        """Give the lesson's panel the keys."""
-        if self.guide is None:
-            self.say("no lesson is open; :learn lists them")
-        else:
-            self.guide.focus()
 
     def seen(self) -> Seen:
         """Return what a lesson checks."""

@@ -376,7 +376,7 @@ COMMANDS: Final[tuple[CommandSpec, ...]] = (
         ("learn",),
         "[LESSON | hint|next|back|again|fold|close]",
         "list the lessons, open one, or go on in the one that is open",
-        lambda on, rest: on.desk.learn(rest),
+        lambda on, rest: on.desk.lessons.learn(rest),
     ),
     CommandSpec(
         ("help", "h"), "[WORD]", "the chapter of the focused pane, or what a word does", _help
@@ -515,7 +515,7 @@ def complete(on: Controls, line: str) -> list[str] | None:
     if name == "theme":
         return [f"{name} {theme}" for theme in on.desk.themes if theme.startswith(rest)]
     if name == "learn":
-        return [f"{name} {word}" for word in on.desk.lesson_words if word.startswith(rest)]
+        return [f"{name} {word}" for word in on.desk.lessons.words if word.startswith(rest)]
     if name == "copyas":
         return [f"{name} {form}" for form in _FORMS if form.startswith(rest)]
     on.desk.post(cmd.CompleteLine(line))

@@ -1,7 +1,7 @@
 """The interface as the objects behind keys and typed commands see it."""
 
 from collections.abc import Callable, Mapping
-from typing import Protocol, TypeVar
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from textual.screen import Screen
 from textual.timer import Timer
@@ -10,6 +10,9 @@ from engine.session.protocol.commands import Command
 from engine.session.protocol.views import GuestView
 from tui.keymap import Action
 from tui.widgets.bars import Question
+
+if TYPE_CHECKING:
+    from tui.lessons.lesson_desk import LessonDesk
 
 Result = TypeVar("Result")
 
@@ -84,18 +87,8 @@ class Desk(Protocol):
         """
 
     @property
-    def lesson_words(self) -> list[str]:
-        """Words that `:learn` takes."""
-
-    def learn(self, text: str) -> None:
-        """Carry out what stands behind `:learn`: a lesson, or a word for the one that is open.
-
-        Raises:
-            CommandError: it means nothing.
-        """
-
-    def focus_lesson(self) -> None:
-        """Give the lesson's panel the keys."""
+    def lessons(self) -> "LessonDesk":
+        """What lists lessons, opens them, and leads through one."""
 
     def to_background(self) -> None:
         """Go back to the shell for a while."""

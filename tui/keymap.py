@@ -681,7 +681,7 @@ ACTIONS: Final[tuple[Action, ...]] = (
         "semicolon",
         "lesson",
         "The lesson: then h hint, n next step, b the step before, f fold; :learn lists lessons",
-        lambda on: on.desk.focus_lesson(),
+        lambda on: on.desk.lessons.focus(),
         shown=";",
         task="Commands and the rest",
     ),

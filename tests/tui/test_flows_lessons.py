@@ -135,7 +135,7 @@ async def do(user: User, keys: Keys) -> None:
 
 def lead(name: str, size: tuple[int, int], kernel: str = "") -> None:
     async def steps(user: User) -> None:
-        guide = user.app.guide
+        guide = user.app.lessons.guide
         assert guide is not None
         walk = guide.walk
         for number, keys in enumerate(KEYS[name]):
@@ -172,7 +172,7 @@ def test_the_strip_and_its_keys() -> None:
     """Hint, next, back, fold, close: each by one key behind `;`, and the panes keep theirs."""
 
     async def steps(user: User) -> None:
-        guide = user.app.guide
+        guide = user.app.lessons.guide
         assert guide is not None
         panel, walk = guide.panel, guide.walk
         await user.shows("▶ Press p, type fibonacci, press Enter.")
@@ -225,7 +225,7 @@ def test_the_strip_and_its_keys() -> None:
 
 def test_what_is_done_already_waits() -> None:
     async def steps(user: User) -> None:
-        guide = user.app.guide
+        guide = user.app.lessons.guide
         assert guide is not None
         await user.press(";", "n")
         await place(user, "p:demo/fib fibonacci")
@@ -244,7 +244,7 @@ def test_what_is_done_already_waits() -> None:
 )
 def test_the_strip_at_other_sizes(size: tuple[int, int], rows: int) -> None:
     async def steps(user: User) -> None:
-        guide = user.app.guide
+        guide = user.app.lessons.guide
         assert guide is not None
         await user.until(lambda: guide.panel.size.height > 0)
         assert guide.panel.size.height <= max(rows + 1, 1)
@@ -261,11 +261,11 @@ def test_another_lesson_ends_this_one() -> None:
             await user.press(";", "n")
         await user.shows("opens lesson 2")
         await user.press(";", "n")
-        await user.until(lambda: user.app.wanted_lesson is not None)
+        await user.until(lambda: user.app.lessons.wanted is not None)
 
     app = lesson_flow(steps, load_lesson("slow-motion"), size=SMALL)
-    assert app.wanted_lesson is not None
-    assert app.wanted_lesson.name == "not-optimised"
+    assert app.lessons.wanted is not None
+    assert app.lessons.wanted.name == "not-optimised"
 
 
 def test_without_a_lesson() -> None:
@@ -277,6 +277,6 @@ def test_without_a_lesson() -> None:
         await user.command("explore none")
         await user.says("explore takes a number")
         await user.command("learn 3")
-        await user.until(lambda: user.app.wanted_lesson is not None)
+        await user.until(lambda: user.app.lessons.wanted is not None)
 
-    assert flow(steps).wanted_lesson is not None
+    assert flow(steps).lessons.wanted is not None

@@ -2,7 +2,8 @@
 
 A lesson is a file NAME.toml in this folder and its name in `LESSONS`: the guest, and steps with a
 text, what is to be done, and the conditions (`checks`) under which that is done. `walk` goes from
-step to step, `panel` shows the step above the panes, `guide` connects both with the interface.
+step to step, `panel` shows the step above the panes, `guide` connects both with the interface;
+`lesson_desk` lists and opens lessons.
 """
 
 from difflib import get_close_matches

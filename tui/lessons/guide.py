@@ -4,6 +4,7 @@ from collections.abc import Callable
 from difflib import get_close_matches
 from typing import Final, Protocol
 
+from textual.screen import Screen
 from textual.timer import Timer
 
 from engine.errors import CommandError
@@ -33,8 +34,17 @@ class Classroom(Protocol):
     def every(self, seconds: float, do: Callable[[], None]) -> Timer:
         """Do something again and again."""
 
-    def open_lesson(self, lesson: Lesson) -> None:
-        """Leave for another lesson."""
+    @property
+    def is_web(self) -> bool:
+        """True in a browser's page."""
+
+    def push_screen(
+        self, screen: Screen[Lesson], callback: Callable[[Lesson | None], None]
+    ) -> object:
+        """Show a dialog; what was chosen goes to `callback`."""
+
+    def exit(self, result: int) -> None:
+        """End."""
 
 
 class LessonGuide:
@@ -45,18 +55,22 @@ class LessonGuide:
         walk: the way through the lesson.
     """
 
-    def __init__(self, lesson: Lesson, room: Classroom, body: Body) -> None:
+    def __init__(
+        self, lesson: Lesson, room: Classroom, body: Body, leave_for: Callable[[Lesson], None]
+    ) -> None:
         """Begin a lesson.
 
         Args:
             lesson: the lesson.
             room: the interface.
             body: its panes, which make room for the panel.
+            leave_for: opens another lesson; CommandError if it cannot be opened.
         """
         self.walk = LessonWalk(lesson)
         self.panel = LessonPanel(self.walk, self.act)
         self._room = room
         self._body = body
+        self._leave_for = leave_for
         self._acts: dict[str, Callable[[], None]] = {
             "hint": self._hint,
             "next": self._next,
@@ -133,7 +147,7 @@ class LessonGuide:
             self._moved()
         elif self.walk.lesson.number < len(LESSONS):
             try:
-                self._room.open_lesson(load_lesson(LESSONS[self.walk.lesson.number]))
+                self._leave_for(load_lesson(LESSONS[self.walk.lesson.number]))
             except CommandError as error:
                 self._room.say(f"{error}\n{error.hint}", "error")
         else:
