@@ -27,6 +27,7 @@ class _BootCommand(ScriptCommand):
     """The same for a kernel."""
 
     runs = "KERNEL"
+    or_else = ""
 
     def collect_usage_pieces(self, ctx: click.Context) -> list[str]:
         """The pieces of the usage line."""

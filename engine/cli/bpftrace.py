@@ -46,9 +46,11 @@ class ScriptCommand(GroupedCommand):
 
     Attributes:
         runs: what stands behind.
+        or_else: what can stand there if the script does not care.
     """
 
     runs = "GUEST"
+    or_else = "; a script that probes nothing runs on any program, such as /bin/true"
     guest_behind = True
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
@@ -56,7 +58,7 @@ class ScriptCommand(GroupedCommand):
         at = _first_word(args, self.params)
         words = args[at:]
         if _BEHIND not in words and not {"-h", "--help"} & set(args[:at]):
-            where = f"it stands behind --, as in -e SCRIPT -- {self.runs}"
+            where = f"it stands behind --, as in -e SCRIPT -- {self.runs}{self.or_else}"
             raise click.UsageError(f"no {self.runs}: {where}", ctx)
         given, behind = _divided(words)
         ctx.meta[_WORDS] = tuple(given)
