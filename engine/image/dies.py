@@ -38,6 +38,8 @@ AT_EXTERNAL, AT_FRAME_BASE, AT_SPECIFICATION, AT_TYPE = 0x3F, 0x40, 0x47, 0x49
 AT_ENTRY_PC, AT_RANGES, AT_DATA_BIT_OFFSET, AT_LINKAGE_NAME = 0x52, 0x55, 0x6B, 0x6E
 AT_STR_OFFSETS_BASE, AT_ADDR_BASE, AT_RNGLISTS_BASE = 0x72, 0x73, 0x74
 AT_DWO_NAME, AT_ALIGNMENT, AT_LOCLISTS_BASE, AT_MIPS_LINKAGE_NAME = 0x76, 0x88, 0x8C, 0x2007
+LINKAGE_NAMES: Final = (AT_LINKAGE_NAME, AT_MIPS_LINKAGE_NAME)
+"""Attributes with the linker's name."""
 AT_GNU_DWO_NAME, AT_GNU_DWO_ID, AT_GNU_RANGES_BASE, AT_GNU_ADDR_BASE = (
     0x2130,
     0x2131,
@@ -491,7 +493,7 @@ class Die:
     def linkage_name(self) -> str | None:
         """The linker's name, where it differs."""
         for die in self.origins():
-            for attribute in (AT_LINKAGE_NAME, AT_MIPS_LINKAGE_NAME):
+            for attribute in LINKAGE_NAMES:
                 if die.has(attribute):
                     return die.string(attribute)
         return None

@@ -358,5 +358,5 @@ def _has_own(unit: Unit, needles: Iterable[bytes], wanted: frozenset[str]) -> bo
 
 
 def _own_names(die: Die) -> set[str]:
-    names = (dies.AT_NAME, dies.AT_LINKAGE_NAME, dies.AT_MIPS_LINKAGE_NAME)
+    names = (dies.AT_NAME, *dies.LINKAGE_NAMES)
     return {name for attribute in names if (name := die.string(attribute))}

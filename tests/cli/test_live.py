@@ -49,7 +49,7 @@ def test_a_comparison_takes_nothing_that_only_a_guest_has(option: tuple[str, ...
 
 
 AS_NOBODY = """
-import os, sys
+import difflib, os, sys  # click asks for the first one later, which nobody may read
 import engine.cli.live
 from engine.cli.main import main
 if os.geteuid() == 0:

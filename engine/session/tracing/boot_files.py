@@ -11,7 +11,6 @@ from engine.machine.ramdisk import RamdiskRoot
 
 _FOLDERS: Final = ("/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin")
 _LIBRARIES: Final = ("/lib", "/usr/lib", "/lib64", "/usr/lib64")
-_MULTIARCH: Final = "x86_64-linux-gnu"
 _VERSIONS: Final = ("", ".6", ".1", ".2", ".3")
 """Endings of the names of libraries: libc.so.6, libz.so.1."""
 
@@ -53,15 +52,19 @@ class BootFiles:
         image = ElfImage(data, path)
         return image, SymbolTable(image)
 
-    def named(self, name: str) -> str | None:
+    def named(self, name: str, machine: str) -> str | None:
         """The path of a program or a library by its short name; None where none is known.
+
+        Args:
+            name: of a program, or of a library as `libc.so.6`, `libc` or `c`.
+            machine: as Debian's folders of libraries name it: "x86_64".
 
         Raises:
             ImageError: a ramdisk cannot be read.
         """
         where = [f"{folder}/{name}" for folder in _FOLDERS]
         for folder in _LIBRARIES:
-            for inner in (folder, f"{folder}/{_MULTIARCH}"):
+            for inner in (folder, f"{folder}/{machine}-linux-gnu"):
                 stems = name, f"lib{name}" if not name.startswith("lib") else name
                 where += [f"{inner}/{stem}.so{end}" for stem in stems for end in _VERSIONS]
                 where += [f"{inner}/{name}"] * (".so" in name)

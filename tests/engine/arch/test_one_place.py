@@ -119,6 +119,7 @@ def _modules() -> Iterator[tuple[str, set[str]]]:
             yield module, named(path.read_text("utf-8"))
 
 
+@pytest.mark.slow
 def test_nothing_but_its_own_modules_names_an_architecture() -> None:
     found = {(module, name) for module, names in _modules() for name in names}
     unknown = {key for key in found if key not in REASONS and (key[0], "*") not in REASONS}

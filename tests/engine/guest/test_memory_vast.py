@@ -65,6 +65,7 @@ def test_a_recording_has_the_pages(probes: tuple[str, ...], tmp_path: Path) -> N
         assert again.out == done.out
 
 
+@pytest.mark.slow
 def test_too_many_places_are_told_as_that(tmp_path: Path) -> None:
     source = """
     #include <sys/mman.h>

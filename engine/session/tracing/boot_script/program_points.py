@@ -109,7 +109,7 @@ class ProgramPoints:
         if target.startswith("/"):
             return target
         try:
-            found = self.files.named(target)
+            found = self.files.named(target, self._arch.linux.machine)
         except ImageError as error:
             raise PointRefusedError(str(error)) from error
         if found is None:
@@ -194,7 +194,11 @@ class ProgramPoints:
 
     def symbol(self, target: str, name: str) -> tuple[str, ElfImage, Symbol] | None:
         """A symbol of the file that a probe is of; None where there is none."""
-        path = target if target.startswith("/") else self.files.named(target) or ""
+        path = (
+            target
+            if target.startswith("/")
+            else self.files.named(target, self._arch.linux.machine) or ""
+        )
         try:
             known = self.files.symbols(path)
         except ImageError:

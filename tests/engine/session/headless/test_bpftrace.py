@@ -83,6 +83,7 @@ def test_a_text_that_is_none(program: str) -> None:
         list(list_probes(GuestConfig(program), ("foo:x",), verbose=False))
 
 
+@pytest.mark.slow
 def test_types_are_looked_for_once_and_only_where_a_script_asks_for_arguments(
     program: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -145,6 +145,6 @@ def test_a_path_makes_a_definition_one_of_a_program(line: str, yes: bool) -> Non
 
 
 def test_short_names_are_found_where_systems_have_them(files: BootFiles) -> None:
-    assert files.named("small") == "/bin/small"
-    assert files.named("nothing") is None
+    assert files.named("small", "x86_64") == "/bin/small"
+    assert files.named("nothing", "x86_64") is None
     assert files.real_path("/link") == b"/bin/small"

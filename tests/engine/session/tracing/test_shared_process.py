@@ -79,6 +79,7 @@ def test_what_ends_by_itself_is_let_end(tmp_path: Path, head: str, body: str) ->
     assert outcome.out.removesuffix("end\n") == OUT
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("head", "what"),
     [
@@ -255,6 +256,7 @@ def test_who_ends_the_process_has_ended_it(
     assert (outcome.code, outcome.err) == (code, "")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("head", "body"),
     [
