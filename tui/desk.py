@@ -88,7 +88,7 @@ class Desk(Protocol):
 
     @property
     def lessons(self) -> "LessonDesk":
-        """What lists lessons, opens them, and leads through one."""
+        """The lessons: a list, and the one that is open."""
 
     def to_background(self) -> None:
         """Go back to the shell for a while."""

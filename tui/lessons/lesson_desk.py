@@ -1,4 +1,4 @@
-"""What `:learn` and `;` do in the interface: lessons are listed, opened, and gone through."""
+"""A desk for lessons, behind `:learn` and `;`: lessons are listed, opened, and gone through."""
 
 from engine.errors import CommandError
 from tui.body import Body
