@@ -156,6 +156,9 @@ class CMacros:
             self.macros.pop(rest, None)
             self._whole.clear()
         elif word == "include":
+            if not rest.startswith("<"):
+                why = f"{rest} is not read: write what it declares here, or import a .bt file"
+                raise self.failure(f"#include: {why}", span)
             self.includes.append(rest)
         elif word == "error":
             raise self.failure(rest or "#error", span)

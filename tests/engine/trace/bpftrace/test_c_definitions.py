@@ -81,6 +81,10 @@ FAULTS: Final = {
     "#if 1\nstruct a { int b; };": "1:1-6: ERROR: unterminated conditional directive",
     "#endif": "1:1-7: ERROR: #endif without #if",
     "#error no": "1:1-10: ERROR: no",
+    '#include "mine.h"': (
+        '1:1-18: ERROR: #include: "mine.h" is not read: write what it declares here, or import a'
+        " .bt file"
+    ),
     "#nonsense": "1:1-10: ERROR: invalid preprocessing directive #nonsense",
     "#define": "1:1-8: ERROR: macro name missing",
 }
