@@ -16,6 +16,7 @@ NOT_HERE = {
     "leave": "ends the interface",
     "suspend_process": "leaves the terminal",
     "help": "covers the panes",
+    "lesson": "there is none; tests of lessons press its keys",
     "why": "covers the panes",
     "correct": "opens a dialog",
     "probe": "opens a dialog; a definition is placed by command",
