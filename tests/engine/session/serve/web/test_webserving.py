@@ -298,7 +298,7 @@ def test_a_sample_is_picked_in_a_page(tmp_path: Path) -> None:
                 f"{server.url}ws?width=100&height=30", origin=server.origin
             ) as page,
         ):
-            await _until_shown(page, b"Enter on one")
+            await _until_shown(page, b"Enter opens one")
             await page.send_str('["stdin", "\\r"]')
             await _until_shown(page, b"_start")
             await page.send_str('["stdin", "q"]')
@@ -309,7 +309,7 @@ def test_a_sample_is_picked_in_a_page(tmp_path: Path) -> None:
             aiohttp.ClientSession() as session,
             session.ws_connect(f"{server.url}ws", origin=server.origin) as page,
         ):
-            await _until_shown(page, b"Enter on one")
+            await _until_shown(page, b"Enter opens one")
             await page.send_str('["stdin", "q"]')
             await _until_shown(page, None)
 
@@ -322,12 +322,13 @@ def test_a_sample_is_picked_in_a_page(tmp_path: Path) -> None:
 async def _until_shown(page: Any, text: bytes | None) -> None:
     """Read on until something is shown; None: until the page is closed."""
     seen = b""
-    while text is None or text not in seen:
-        message = await page.receive(timeout=PATIENCE)
-        if message.type is not aiohttp.WSMsgType.BINARY:
-            assert text is None, seen
-            return
-        seen += message.data
+    async with asyncio.timeout(4 * PATIENCE):  # a page may be painted again and again
+        while text is None or text not in seen:
+            message = await page.receive(timeout=PATIENCE)
+            if message.type is not aiohttp.WSMsgType.BINARY:
+                assert text is None, seen
+                return
+            seen += message.data
 
 
 @pytest.mark.slow
