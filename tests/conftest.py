@@ -37,7 +37,8 @@ MAY_BE_SKIPPED: tuple[tuple[str, str], ...] = (
     ),
     # They read scripts of bpftrace, and compile a part of it, from a checkout.
     (
-        r"trace/bpftrace/test_(\w+_of_bpftrace|parser_upstream|checking_against_\w+)\.py",
+        r"trace/bpftrace/test_(\w+_of_bpftrace|parser_upstream|checking_against_\w+)\.py"
+        r"|cli/test_bpftrace_runtime\.py",
         "KPROBE_TUI_BPFTRACE_SOURCE",
     ),
     # It mounts a file system of its own.

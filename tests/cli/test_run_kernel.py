@@ -20,8 +20,10 @@ def test_events_are_recorded_in_functions_that_are_called() -> None:
     assert [row.partition("=")[0] for row in rows] == [
         "d: (kstrdup+0x0/0x60) s",
         "l: (kstrdup+0x19/0x60 <- strlen) n",
+        "r:m/l strlen n",
     ]
     assert rows[1].endswith("n=3")
+    assert "refuses it (EINVAL): strlen is notrace: it has no site of ftrace" in rows[2]
 
 
 @pytest.mark.slow

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from engine.image.kernel.btf import Btf
 
 _INSTANCES: Final = 10
+_OF_PLACES: Final = "kernel."
+"""The beginning of the rules of places; definitions may have words of ours that no kernel has."""
 _SOURCE: Final = re.compile(r"([^:\s]+\.(?:[chSs]|rs|cc|cpp|inc)):(\d{1,9})(%return)?")
 """FILE:LINE; a module's name has no dot in it."""
 
@@ -176,7 +178,7 @@ def refusals(opened: OpenedKernel, lines: Sequence[str]) -> Iterator[str]:
     """
     wanted = [line for line in lines if line.lstrip()[:1] in "pr" and " " in line.strip()]
     for row in defined_rows(opened, wanted, sequence=False):
-        if row.errno and row.rule:
+        if row.errno and row.rule.startswith(_OF_PLACES):
             yield f"{row.line}: Linux {opened.era} refuses it ({row.errno}): {row.reason}"
 
 
