@@ -2,9 +2,11 @@
 
 `app` wires the parts and passes on what the engine says; `bridge` is the way to the engine's
 thread. A key of `keymap` or a line of `command_line` acts on the objects of `controls`: `motions`,
-`probe_editor`, `guest_editor`, `function_trace`, `navigator`, `quitting`; they see the interface
-as `desk`. `work_in_hand` tells of a command that takes long. `body` holds the panes
-and shows those that `layout` says; `session_restore` brings back what was there the last time.
+`probe_editor`, `guest_editor`, `function_trace`, `navigator`, `exploring`, `quitting`; they see
+the interface as `desk`. `palette` has all of them by name, found by `fuzzy`. `subcommands` are the
+commands that only the interface can carry out. `work_in_hand` tells of a command that takes long.
+`body` holds the panes and shows those that `layout` says; `session_restore` brings back what was
+there the last time.
 
 Panes (`panes`) get frozen views and speak in `messages`. Most are a list: a source of lines in a
 `widgets.virtual_lines`. `store` is where the events of the log are, each named as `programs` knows

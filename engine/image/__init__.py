@@ -7,19 +7,19 @@ Whatever a program needs to run comes from its program headers, with Linux's rul
 unwind tables, lines - is help for people: damage there means "not known", with the reason
 in `damage`, and never keeps a program from running.
 
-The parsers are our own where the input decides how much work is done: pyelftools reads
-whole tables at once (5.8 s for 258,000 symbols that `index` sorts in a tenth), and on
-damaged files it raises anything from KeyError to RecursionError or counts to 2**60. It
-finds the sections of .dwo files, nothing else; it and the demangler are imported when first
-needed. Every own parser reads through
-`reader.Reader` or bounded slices, so time and memory follow the size of the file, never
-a number written in it.
+The parsers are our own where the input decides how much work is done: pyelftools reads whole
+tables at once (5.8 s for 258,000 symbols that `index` sorts in a tenth), and on damaged files it
+raises anything from KeyError to RecursionError or counts to 2**60. It finds the sections of .dwo
+and .dwp files, nothing else; it and the demangler are imported when first needed. Every own parser
+reads through `reader.Reader` or bounded slices, so time and memory follow the size of the file,
+never a number written in it.
 
 Addresses in this package are link addresses: the loader adds the bias. Refused: object
 files and core dumps (nothing to run), x32 and other ILP32 variants, sections compressed
 with zstd while Python's library lacks it.
 
 What asks for more than headers is imported with its first use: a plain run needs none of it.
+What a search for a name has found in a file is kept on disk for the next session (`knownunits`).
 """
 
 from typing import TYPE_CHECKING, Any, Final

@@ -2,8 +2,9 @@
 
 A lesson is a file NAME.toml in this folder and its name in `LESSONS`: the guest, and steps with a
 text, what is to be done, and the conditions (`checks`) under which that is done. `walk` goes from
-step to step, `panel` shows the step above the panes, `guide` connects both with the interface;
-`lesson_desk` lists and opens lessons.
+step to step, `panel` shows the step above the panes as rows of a `page`, `guide` connects both
+with the interface; `lesson_desk` lists lessons on a `screen`, and leaves for the guest that
+`opening` finds.
 """
 
 from difflib import get_close_matches

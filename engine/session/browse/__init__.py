@@ -1,8 +1,9 @@
 """Code to look around in while the program runs elsewhere, or not at all.
 
 `code_rows` makes rows of disassembly that can be entered anywhere, `functions` lists those of a
-file, `completion` offers what may be typed, `browser` answers a front end's questions about code,
-names and verdicts from the files; of a kernel image `kernel_view` says what its own kernel would.
+file, `function_names` searches all names at once, `completion` offers what may be typed, `browser`
+answers a front end's questions about code, names and verdicts from the files; of a kernel image
+`kernel_view` says what its own kernel would.
 """
 
 from engine.session.browse.browser import Browser, DefinitionVerdict, SymbolMatch

@@ -6,9 +6,9 @@
 - `stops`: breakpoints, watchpoints and catchpoints by number; `stoptables` writes them,
   `signal_rules` is what is done with signals, `saving` keeps stops for another session.
 - `command_table`: the table of all words. `looking`, `assembly`, `listing`, `describing`,
-  `filetexts`, `searching`, `frame_words`, `tasks` and `goroutine_words` carry out those that
-  look; `breaking`, `many_breaks`, `skipping`, `watchpoint_words`, `catching` (with the messages
-  of `rust_panics`), `moving`, `moments` (of a recorded run), `branching`, `changing` and
+  `filetexts`, `mapping_words`, `searching`, `frame_words`, `tasks` and `goroutine_words` carry out
+  those that look; `breaking`, `many_breaks`, `skipping`, `watchpoint_words`, `catching` (with the
+  messages of `rust_panics`), `moving`, `moments` (of a recorded run), `branching`, `changing` and
   `dumping` the others. `virtual_tables` shows objects as their virtual functions tell, `applying`
   carries words out for several frames or threads, `elsewhere` answers those that are not here;
   `settings` are what `set` and `show` name (`inert_settings` those that change nothing,

@@ -4,6 +4,6 @@
 `script_symbols` what `uaddr()` does, `surroundings` tells the checker what the guest knows,
 `events` makes events of a trace of it, with `memory_values` where memory is read at a hit.
 `attached` puts them together, `running` runs actions over the rows, whose `output` goes out before
-the guest goes on, `moments` has the maps of earlier moments, and `listing` lists what there is.
-The language is `engine.trace.bpftrace`.
+the guest goes on, `moments` has the maps of earlier moments, `listing` lists what there is, and
+`completing` offers what may be typed. The language is `engine.trace.bpftrace`.
 """
