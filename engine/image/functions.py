@@ -185,7 +185,7 @@ class _FunctionsOfUnit:
         self.has_name = False
 
     def blocks(self) -> Iterator[FunctionBlock]:
-        """All code of the functions."""
+        """The code of all functions."""
         shape = self._unit.shape
         for index, tag in enumerate(shape.tags):
             if tag not in (_SUBPROGRAM, _INLINED):

@@ -158,7 +158,7 @@ def test_a_script_sees_what_the_kernel_records(kernel: str, tmp_path: Path) -> N
 @pytest.mark.slow
 @needs_host_code
 def test_what_there_is_in_a_kernel(tmp_path: Path) -> None:
-    """All that it has, whole names by a glob, the probes of a script, types of BTF."""
+    """Lists of a kernel: everything, names by a glob, the probes of a script, types of BTF."""
 
     def listed(*words: str) -> list[str]:
         found = run("bpftrace", "--boot", *words, "--", str(image_path(AMD64_61)), cwd=tmp_path)

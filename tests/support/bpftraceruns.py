@@ -32,10 +32,10 @@ _WRONG: Final = 2
 with a code of its own, where bpftrace is ended from outside."""
 KERNEL: Final = "kprobe in a booted kernel"
 CLASSES: Final = ("begin and end", "uprobe", "usdt", "tracepoint", KERNEL, "timer", "watchpoint")
-"""Where the probes of a test stand; the first five are those of the project's figures."""
+"""Classes of tests by the place of their probes."""
 
 _BEGUN: Final = r"(?:^|[}}'\",\n]|\*/|-l |-lv )\s*(?:{}):(?=[A-Za-z_*./\"$]|0x|\d+(?:[mun]?s|hz))"
-"""Where a probe of a provider begins in a script or behind `-l`."""
+"""Beginning of a probe in a script or behind `-l`."""
 
 
 def _probes(*names: str) -> re.Pattern[str]:
@@ -94,7 +94,7 @@ _NEEDS: Final = (
         )
     ),
 )
-"""What a test needs that is not offered, and what that is."""
+"""Facilities that are not offered, by a pattern of the tests that need them."""
 _AROUND: Final = ("ENV", "BEFORE", "AFTER", "SETUP")
 """Directives that tell of needs, beside the script and its command line."""
 _UNMET: Final = re.compile(r"bash -c \"exit 1\"|lsmod|nft|bpftool|findmnt|/mnt/vmtest|/proc/1/ns")
@@ -105,7 +105,7 @@ _SIGNALS: Final = re.compile(r"\b(?:kill|pkill)\b.*\bbpftrace\b")
 
 @dataclass(frozen=True)
 class Plan:
-    """What a test needs.
+    """The class of a test, and a need of it that is not met.
 
     Attributes:
         kind: its class.
@@ -137,7 +137,7 @@ def _is_of_programs(text: str) -> bool:
 
 
 def _unmet(test: RuntimeTest, text: str, *, boots: bool) -> str:
-    """What is not offered and the test needs; "" if all is."""
+    """The facility that the test needs and is not offered; "" if all are."""
     if not runs_here(test):
         return "another architecture"
     required = test.every("REQUIRES")

@@ -14,7 +14,7 @@ import shlex
 import sys
 
 ATTACHED = "__BPFTRACE_NOTIFY_PROBES_ATTACHED\n"
-"""What bpftrace prints for its runtime tests, some of which count on the line."""
+"""A line of bpftrace's own that some of its runtime tests count."""
 _LONG = {
     "--pid": "-p",
     "--cmd": "-c",

@@ -39,7 +39,7 @@ class RuntimeTest:
         return next(iter(self.every(directive)), "")
 
     def has(self, directive: str) -> bool:
-        """Whether a directive is there, perhaps without a text."""
+        """True if a directive is there, perhaps without a text."""
         return any(name == directive for name, _ in self.lines)
 
     @property
@@ -65,7 +65,7 @@ class RuntimeTest:
 
     @property
     def is_exact(self) -> bool:
-        """Whether the whole output is compared, without what was told in front of the run."""
+        """True if the whole output is compared, but for lines in front of the run."""
         return self.has("EXPECT_FILE") or self.has("EXPECT_JSON")
 
     def fault(self, output: str, code: int, folder: Path, *, timed_out: bool) -> str:

@@ -151,7 +151,7 @@ class _ObjectWalk:
         if not self._has_parts(value.type):
             yield own
             return
-        # What a structure is made of stands below; what it stands for may be said beside it.
+        # Members follow in rows of their own; a printer's text may stand beside the object.
         plain = own.value[:1] in ("{", "<")
         yield FieldView(own.offset, own.size, level, name, own.type, "" if plain else own.value)
         yield from self._parts(value, level + 1)

@@ -238,7 +238,7 @@ class LoadedFiles:
     """
 
     def __init__(self, session: Session) -> None:
-        """Nothing is looked for yet."""
+        """Know no file yet."""
         self.listing: list[tuple[str, str, int, str, int]] = []
         self._session = session
         self._known: set[tuple[str, int, int]] = set()

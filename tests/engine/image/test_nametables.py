@@ -1,4 +1,4 @@
-"""What compilers, linkers and gdb write as an index is used, and says what the entries say."""
+"""Indexes of names by compilers, linkers and gdb: each tells what the entries themselves tell."""
 
 import shutil
 import subprocess

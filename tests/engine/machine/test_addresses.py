@@ -88,7 +88,7 @@ def test_an_address_without_an_entry_is_empty_and_a_page_that_is_elsewhere_is_no
 
 
 def test_isolated_tables_are_left_once() -> None:
-    """Those of programs are a page behind the kernel's, whose addresses they do not have."""
+    """Tables of programs stand a page behind the kernel's, and lack its addresses."""
     machine, _ = machine_with((0x41000, 0x90000))
     machine.cpu.memory[0x90000:0x90003] = b"one"
     assert not KernelAddresses(_WithTables(machine, 0xA0000)).leave_program()
