@@ -369,8 +369,13 @@ class Browser:
         """Functions whose name fits: the exact one, then beginnings, then parts, short ones first.
 
         Names without a capital fit in any case, as in vim's smartcase. LIB:NAME is one of a file.
+        Symbols that are spelled alike, such as two versions of one name, are one.
         """
-        return [self._match(*item) for item in self._function_names.find(typed, limit)]
+        found: dict[str, SymbolMatch] = {}
+        for item in self._function_names.find(typed, 2 * limit):
+            match = self._match(*item)
+            found.setdefault(match.name, match)
+        return list(found.values())[:limit]
 
     def complete_definition(
         self, line: str, column: int, groups: Sequence[str] = ()

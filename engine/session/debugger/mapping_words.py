@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from engine.errors import CommandError
+from engine.errors import CommandError, KprobeTuiError
 from engine.guest.mapping import Mapping
 from engine.session.debugger.debugger import NOT_RUN, Debugger
 
@@ -32,7 +32,10 @@ class MappingWords:
         found = [each for each in named if wanted in each.name]
         found = found or [each for each in named if _perms(each).startswith(wanted)]
         if not found:
-            address = self._debugger.value(wanted).as_address
+            try:
+                address = self._debugger.value(wanted).as_address
+            except KprobeTuiError as error:
+                raise CommandError(f'Nothing mapped is called "{wanted}", and: {error}') from error
             found = [each for each in mappings if each.start <= address < each.end]
             if not found:
                 raise CommandError(f"Nothing is mapped at {address:#x}.")

@@ -2,10 +2,13 @@
 
 import random
 import re
+import subprocess
 from itertools import islice, pairwise
+from pathlib import Path
 
 import pytest
 from archkit import COMPILED, FIRST_COMPILED
+from compiled import tool
 from msgspec.structs import replace
 from sessionkit import SAMPLES
 from sysroot import SysrootUnavailable, sysroot
@@ -130,6 +133,17 @@ def test_names_are_found_by_their_parts_shortest_first(arch: str) -> None:
     assert found.complete("read_line")[0].name == "read_line"
     assert found.complete("READ_LINE") == []
     assert len(found.complete("", 5)) == 5
+
+
+def test_symbols_that_are_spelled_alike_are_offered_once(tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        text = f"static int twin(void) {{ return 1; }}\nint {name}(void) {{ return twin(); }}\n"
+        (tmp_path / f"{name}.c").write_text(text)
+    (tmp_path / "main.c").write_text("int a(void), b(void); int main(void) { return a() + b(); }")
+    words = [tool("gcc"), "-O0", "-o", "twins", "a.c", "b.c", "main.c"]
+    subprocess.run(words, cwd=tmp_path, check=True)
+    found = browser(str(tmp_path / "twins"))
+    assert [match.name for match in found.complete("twin")] == ["twin"]
 
 
 @pytest.mark.parametrize("arch", FIRST_COMPILED)

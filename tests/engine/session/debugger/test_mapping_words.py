@@ -42,4 +42,5 @@ def test_a_part_by_file_permissions_or_address(part: str, names: list[str]) -> N
 def test_what_is_not_there_says_so() -> None:
     assert said(STRUCTS, "vmmap") == "! The program is not being run.\n"
     assert "! Nothing is mapped at 0x8.\n" in said(STRUCTS, "starti", "vmmap 8")
-    assert 'No symbol "nosuch"' in said(STRUCTS, "starti", "vmmap nosuch")
+    told = said(STRUCTS, "starti", "vmmap nosuch")
+    assert '! Nothing mapped is called "nosuch", and: No symbol "nosuch" in current' in told
