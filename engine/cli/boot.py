@@ -10,6 +10,7 @@ from engine.cli.boot_options import boot_options, boot_request, kprobes_option
 from engine.cli.grouped import GroupedCommand
 from engine.cli.machine_run import console_input, run_machine, show_figures
 from engine.cli.options import color_option, debug_option, timeout_option
+from engine.session.headless.bootable import bootable
 from engine.session.headless.booting import Booted
 
 
@@ -40,7 +41,7 @@ def boot(kernel: str, **values: Any) -> int:
     kprobes = values.pop("kprobes")
     began = time.process_time()
     stdin = console_input()
-    booted = Booted(boot_request(kernel, values), console.write_raw, stdin)
+    booted = Booted(bootable(boot_request(kernel, values)), console.write_raw, stdin)
     code = run_machine(
         booted, booted.run, timeout=timeout, color=color, stdin=stdin, kprobes=kprobes
     )

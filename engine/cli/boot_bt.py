@@ -6,7 +6,7 @@ import click
 
 from engine.cli import console
 from engine.cli.backtrace_text import backtrace_options, json_of, put_backtrace
-from engine.cli.boot_options import boot_options, boot_request
+from engine.cli.boot_options import boot_options, boot_request, catch_option
 from engine.cli.grouped import Group, GroupedCommand, option
 from engine.cli.machine_run import FAILED, TIME_OVER, console_input, run_heard
 from engine.cli.options import (
@@ -29,6 +29,10 @@ from engine.session.headless.booting import ended
         ("Who opens the third file?", "--at do_sys_openat2 --hit 3 --initrd initrd.gz vmlinuz"),
         ("In the task of a program", "--at vfs_read --comm cat --initrd initrd.gz vmlinuz"),
         ("Where the kernel panics", "--init hello vmlinuz"),
+        (
+            "Where the kernel warns for the second time",
+            "--catch warn --hit 2 --init hello vmlinuz",
+        ),
     ),
 )
 @option(
@@ -39,6 +43,7 @@ from engine.session.headless.booting import ended
     help="Where: SYM[+OFF], 0xADDR, FILE:LINE; without it where the kernel panics or gets stuck.",
     group=Group.EVENTS,
 )
+@catch_option
 @backtrace_options
 @task_options
 @boot_options
@@ -64,6 +69,7 @@ def bt_boot(kernel_image: str, **values: Any) -> int:
         values["limit"],
         tasks_of(values),
         names_choice(values),
+        values["catches"],
     )
     stream = console.errors()
 
@@ -79,12 +85,17 @@ def bt_boot(kernel_image: str, **values: Any) -> int:
         console.remark(TIMED_OUT, color=color)
     if told:
         console.remark(told, color=color)
+    if stopped.booted.damage:
+        console.remark(stopped.booted.damage, color=color)
     if result.backtrace is None:
-        if request.place:
-            console.remark(f"{request.place}: {result.hits} of {request.hit} hits", color=color)
+        wanted = request.place or ", ".join(request.catches)
+        if wanted:
+            console.remark(f"{wanted}: {result.hits} of {request.hit} hits", color=color)
         console.remarks(result.remarks, color)
         return code or FAILED
     where = f"in the task {result.task}, " if result.task else ""
+    if result.caught:
+        console.remark(result.caught, color=color)
     console.remark(f"{where}{result.moment}", color=color)
     if values["as_json"]:
         console.put(json_text(json_of([result.backtrace], registers=registers, all_threads=False)))

@@ -3,10 +3,13 @@
 from typing import Any, Final
 
 import click
+from click.core import ParameterSource
 
 from engine.cli.grouped import Group, option
 from engine.cli.options import Command, size
-from engine.session.headless.booting import COMMAND_LINE, BootRequest
+from engine.session.headless.bootable import COMMAND_LINE
+from engine.session.protocol.config import is_recorded_boot
+from engine.session.protocol.kernels import BootRequest
 
 _OPTIONS: Final = (
     option(
@@ -97,6 +100,16 @@ kprobes_option: Final = option(
 )
 
 
+catch_option: Final = option(
+    "--catch",
+    "catches",
+    type=click.Choice(("oops", "panic", "warn")),
+    multiple=True,
+    help="Stop where the kernel tells of an oops, a panic, or a warning (WARN). May be repeated.",
+    group=Group.EVENTS,
+)
+
+
 def boot_options(command: Command) -> Command:
     """Add the options of every subcommand that boots a kernel."""
     for add in reversed(_OPTIONS):
@@ -108,7 +121,22 @@ def boot_request(kernel: str, values: dict[str, Any]) -> BootRequest:
     """The boot that parsed options stand for, which are taken out.
 
     Args:
-        kernel: path of the image.
+        kernel: path of the image, or of a recorded boot.
         values: of all options.
+
+    Raises:
+        UsageError: a recorded boot has what an option names.
     """
+    if is_recorded_boot(kernel):
+        _refuse_given(click.get_current_context(), kernel)
     return BootRequest(kernel, **{name: values.pop(name) for name in _NAMES})
+
+
+def _refuse_given(ctx: click.Context, path: str) -> None:
+    """Refuse options that say what a machine is given: a recorded boot has all of it."""
+    for parameter in ctx.command.params:
+        name = parameter.name or ""
+        if name in _NAMES and ctx.get_parameter_source(name) is ParameterSource.COMMANDLINE:
+            raise click.UsageError(
+                f"{parameter.opts[0]}: {path} is a recorded boot, and goes as it went then"
+            )

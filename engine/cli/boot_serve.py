@@ -5,7 +5,7 @@ from typing import Any
 import click
 
 from engine.cli import console
-from engine.cli.boot_options import boot_options, boot_request
+from engine.cli.boot_options import boot_options, boot_request, catch_option
 from engine.cli.grouped import Group, GroupedCommand, option
 from engine.cli.machine_run import console_input, typed_keys
 from engine.session.serve.machineserving import serve_machine
@@ -16,6 +16,10 @@ from engine.session.serve.machineserving import serve_machine
     uses=(
         ("gdb, by a port of this machine", "--gdb 127.0.0.1:1234 --initrd initrd.gz vmlinuz"),
         ("With the way back", "--gdb 127.0.0.1:1234 --record --init hello vmlinuz"),
+        (
+            "Stopped where the kernel oopses",
+            "--gdb 127.0.0.1:1234 --record --catch oops --init hello vmlinuz",
+        ),
         ("By a socket in the file system", "--gdb unix:socket --initrd initrd.gz vmlinuz"),
     ),
 )
@@ -34,9 +38,12 @@ from engine.session.serve.machineserving import serve_machine
     help="Keep moments of the boot, so that gdb can go back in it.",
     group=Group.GUEST,
 )
+@catch_option
 @boot_options
 @click.argument("kernel_image", metavar="KERNEL")
-def serve_boot(kernel_image: str, address: str, record: bool, **values: Any) -> int:
+def serve_boot(
+    kernel_image: str, address: str, record: bool, catches: tuple[str, ...], **values: Any
+) -> int:
     """Boot KERNEL for gdb to drive; its console is stdin and stdout.
 
     The machine stands at its first instruction until gdb lets it run: (gdb) target remote ADDR.
@@ -50,5 +57,7 @@ def serve_boot(kernel_image: str, address: str, record: bool, **values: Any) -> 
     request, stdin = boot_request(kernel_image, values), console_input()
     with typed_keys(stdin):
         return serve_machine(
-            request, address, console.write_raw, stdin, console.remark, past=record
+            *(request, address, console.write_raw, stdin, console.remark),
+            past=record,
+            catches=catches,
         )

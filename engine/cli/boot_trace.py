@@ -50,6 +50,10 @@ boot_technique_option: Final = option(
         ),
         ("What a function returns, with its callers", "-r vfs_read --stack -o out.txt vmlinuz"),
         (
+            "Events that the kernel has itself",
+            "--init root -e 'sched:sched_process_*' -e syscalls:openat -e printk:console vmlinuz",
+        ),
+        (
             "A function of a program inside",
             "--init root -e 'p:u/main /bin/prog:main argc=%di:s32' vmlinuz",
         ),
@@ -78,9 +82,9 @@ def trace_boot(kernel_image: str, listing: bool, **values: Any) -> int:
     """Boot KERNEL as a machine and record events of it; its console is stdin and stdout.
 
     Definitions are accepted and refused as KERNEL itself would; one with a path is of a program
-    inside. A probe takes none of the machine's time, and the kernel and its programs never see
-    their text changed. The trace goes to stderr, or to the file of -o; times are nanoseconds since
-    power-on.
+    inside. GROUP:EVENT, both may be patterns, is an event that KERNEL has itself. A probe takes
+    none of the machine's time, and the kernel and its programs never see their text changed. The
+    trace goes to stderr, or to the file of -o; times are nanoseconds since power-on.
 
     Exit code: as of `kprobe-tui boot`.
     """

@@ -85,7 +85,8 @@ def diff(ctx: click.Context, /, **values: Any) -> int:
     System calls with all registers, output, exit code, the guest's clock and memory are
     compared. The guest's output appears once. Exit code: 0 if the probes have no effect, 1 if
     they have one; the first difference is shown. 124 if --timeout ended a run before any
-    difference: it is for each of the two.
+    difference: it is for each of the two. On a machine of several processors the second run is
+    made in a process beside the first, from whose input it takes its own.
 
     With --live the second run is one of the machine's own kernel, with the same probes as uprobes,
     and the events are compared, addresses and times aside. Exit code: 0 if all that differs is
@@ -94,7 +95,8 @@ def diff(ctx: click.Context, /, **values: Any) -> int:
     if values["is_live"]:
         return _diff_live(values)
     request = diff_request(ctx)
-    effect = compare(request, lambda session: attached(session, values["timeout"]))
+    timeout = values["timeout"]
+    effect = compare(request, lambda session: attached(session, timeout), at_once=True)
     if values["as_json"]:
         return _tell(effect)
     say = partial(console.remark, color=values["color"])

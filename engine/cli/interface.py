@@ -15,15 +15,24 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from engine.cli import console
-from engine.cli.grouped import Group, GroupedCommand, option
-from engine.cli.options import config_of, lines_of, open_options, replay_options
+from engine.cli.grouped import Group, GroupedCommand, SwitchedCommand, option
+from engine.cli.options import (
+    BOOT,
+    Command,
+    boot_flag,
+    config_of,
+    lines_of,
+    open_options,
+    replay_options,
+)
 from engine.cli.probe_options import guest_probe_options, probe_options
 from engine.errors import CommandError
 from engine.session import GuestConfig
 from engine.session.protocol.config import Mode, core_config, recording_config
 
 _STEPS: Final = {"-x": "file", "--command": "file", "-ex": "command", "--eval-command": "command"}
-_STEPS_KEY: Final = "engine.cli.interface.steps"
+STEPS_KEY: Final = "engine.cli.interface.steps"
+"""The key of the words of --batch in a context: ("file", PATH) and ("command", LINE)."""
 _IN_A_ROW: Final = 1.0
 """Seconds between two interrupts of which the second one ends the command."""
 
@@ -52,7 +61,7 @@ Interface = Callable[[InterfaceOptions], int]
 """Opens the interface; the exit code."""
 
 
-class InterfaceCommand(GroupedCommand):
+class SteppedCommand(GroupedCommand):
     """Keeps the order of -x and -ex, which click would sort by name."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
@@ -74,8 +83,91 @@ class InterfaceCommand(GroupedCommand):
             rest.append(word)
             if not given:
                 rest += [each for _, each in zip(range(_takes(self, name)), words, strict=False)]
-        ctx.meta[_STEPS_KEY] = tuple(steps)
+        ctx.meta[STEPS_KEY] = tuple(steps)
         return super().parse_args(ctx, rest)
+
+
+class InterfaceCommand(SwitchedCommand, SteppedCommand):
+    """The interface, which is another command with --boot."""
+
+    flag = BOOT
+
+    @property
+    def other(self) -> click.Command:
+        """The command that boots."""
+        from engine.cli.boot_interface import interface_boot  # few guests are booted
+
+        return interface_boot
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Carry out the command whose words were parsed: there is no group above that would."""
+        return super().invoke(ctx) if ctx.command is self else ctx.command.invoke(ctx)
+
+
+_FRONT: Final = (
+    option(
+        "-e",
+        "definitions",
+        multiple=True,
+        metavar="DEF",
+        help="Place a probe first.",
+        group=Group.EVENTS,
+    ),
+    option(
+        "--ascii", "ascii_only", is_flag=True, help="Draw with ASCII only.", group=Group.OUTPUT
+    ),
+    option(
+        "--history/--no-history",
+        default=True,
+        help="Record the run, so that one can go back in it.",
+        show_default=True,
+        group=Group.GUEST,
+    ),
+    option(
+        "--fresh",
+        is_flag=True,
+        help="Forget the probes and layout of the last time.",
+        group=Group.GUEST,
+    ),
+)
+_BATCH: Final = (
+    option(
+        "--batch",
+        is_flag=True,
+        help="Carry out gdb's words (-x, -ex), no interface.",
+        group=Group.OTHERS,
+    ),
+    option(
+        "-x",
+        "--command",
+        "files",
+        metavar="FILE",
+        help="With --batch: carry out the words in FILE.",
+        group=Group.OTHERS,
+    ),
+    option(
+        "-ex",
+        "--eval-command",
+        "words",
+        metavar="CMD",
+        help="With --batch: a word, as -ex 'break main'.",
+        group=Group.OTHERS,
+    ),
+)
+
+
+def front_options(command: Command) -> Command:
+    """Add the options of what is placed first and how the screen begins."""
+    for add in reversed(_FRONT):
+        command = add(command)
+    return command
+
+
+def step_options(command: Command) -> Command:
+    """Add the options that carry gdb's words out."""
+    for add in reversed(_BATCH):
+        command = add(command)
+    return command
 
 
 def _takes(command: click.Command, name: str) -> int:
@@ -87,50 +179,9 @@ def _takes(command: click.Command, name: str) -> int:
 
 
 @click.command(cls=InterfaceCommand, context_settings={"allow_interspersed_args": False})
-@option(
-    "-e",
-    "definitions",
-    multiple=True,
-    metavar="DEF",
-    help="Place a probe first.",
-    group=Group.EVENTS,
-)
-@option("--ascii", "ascii_only", is_flag=True, help="Draw with ASCII only.", group=Group.OUTPUT)
-@option(
-    "--history/--no-history",
-    default=True,
-    help="Record the run, so that one can go back in it.",
-    show_default=True,
-    group=Group.GUEST,
-)
-@option(
-    "--fresh",
-    is_flag=True,
-    help="Forget the probes and layout of the last time.",
-    group=Group.GUEST,
-)
-@option(
-    "--batch",
-    is_flag=True,
-    help="Carry out gdb's words (-x, -ex), no interface.",
-    group=Group.OTHERS,
-)
-@option(
-    "-x",
-    "--command",
-    "files",
-    metavar="FILE",
-    help="With --batch: carry out the words in FILE.",
-    group=Group.OTHERS,
-)
-@option(
-    "-ex",
-    "--eval-command",
-    "words",
-    metavar="CMD",
-    help="With --batch: a word, as -ex 'break main'.",
-    group=Group.OTHERS,
-)
+@front_options
+@step_options
+@boot_flag
 @probe_options
 @guest_probe_options
 @replay_options
@@ -155,7 +206,7 @@ def interface(
     --share show them beside the recording.
     """
     context = click.get_current_context()
-    steps = context.meta[_STEPS_KEY]
+    steps = context.meta[STEPS_KEY]
     config = recording_config(opened_guest(context))
     if batch:
         return _batch(config, steps, mode_name)
@@ -244,9 +295,10 @@ def guest_word(argv: list[str]) -> str | None:
     Args:
         argv: the command line.
     """
+    command = interface.other if BOOT in argv else interface
     takes = {
         name: each.nargs if not each.is_flag else 0
-        for each in interface.params
+        for each in command.params
         if isinstance(each, click.Option)
         for name in each.opts
     }

@@ -1,6 +1,5 @@
 """Verdicts on the places of kernel images, as they are shown."""
 
-import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain, zip_longest
@@ -201,20 +200,14 @@ def _as_json(row: "KernelRow") -> dict[str, Any]:
     return shown
 
 
-def _counts(rows: "Iterable[KernelRow]") -> bytes:
-    """The number of rows of each technique and rule."""
-    found = Counter((row.technique, row.rule) for row in rows)
-    return json.dumps([[*pair, count] for pair, count in found.items()]).encode()
-
-
 def _show_summary(result: "KernelChecked", *, as_json: bool) -> None:
     techniques: Counter[str] = Counter()
     reasons: Counter[tuple[str, str]] = Counter()
-    for text in chain((_counts(result.asked),), result.rest.worked(_counts)):
-        for technique, rule, count in json.loads(text):
-            techniques[technique] += count
-            if rule:
-                reasons[technique, rule] += count
+    counts = Counter((row.technique, row.rule) for row in result.asked)
+    for (technique, rule), count in (counts + result.rest.counts()).items():
+        techniques[technique] += count
+        if rule:
+            reasons[technique, rule] += count
     total = sum(techniques.values())
     if as_json:
         ranked = [

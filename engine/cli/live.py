@@ -80,6 +80,9 @@ def live(
     end with Ctrl-C. If GUEST is the running kernel's image they are kprobes; it is taken, if it is
     where distributions have it, without GUEST, --pid and a file in the definitions. Everything is
     removed at the end, and after a kill with the next start.
+
+    The kernel's own events (syscalls/, sched:), event probes and synthetic events are refused:
+    trace --list-as tracefs writes their lines.
     """
     probes = probes_of(values)
     if probes.is_empty:

@@ -20,6 +20,8 @@ _Result = TypeVar("_Result")
 FAILED: Final = 1
 TIME_OVER: Final = 124
 """Exit code where the time of --timeout has ended a boot."""
+OTHERWISE: Final = 2
+"""Exit code where a recorded boot does not go as it was recorded."""
 _SWITCHED_OFF: Final = (BootEnd.OFF, BootEnd.RESET, BootEnd.HALTED)
 _ENDING: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
 _GRACE: Final = 2.0
@@ -110,11 +112,17 @@ def run_machine(
         console.remark(TIMED_OUT, color=color)
     if told:
         console.remark(told, color=color)
+    for text in filter(None, (booted.damage, booted.difference)):
+        console.remark(text, color=color)
     if kprobes:
         found = list(booted.kprobes())
         console.remark("the kernel's own kprobes:" if found else "the kernel has no kprobes")
         if found:
             console.text("\n".join(found))
+    if booted.difference:
+        return OTHERWISE
+    if booted.damage:
+        return TIME_OVER
     return stopped or (0 if end.reason in _SWITCHED_OFF else FAILED)
 
 

@@ -85,6 +85,7 @@ INTERFACE_OPTIONS: Final = (
     ("--mode [kernel|strict]", "Refuse what Linux refuses; or what would do harm, too."),
     ("--seed N", "Of all randomness, turns of threads included."),
     ("--root DIR", "This tree is the guest's whole file system."),
+    ("--boot", "Boot GUEST, a kernel image, as a machine; its options: --boot --help."),
     ("--batch", "Carry out gdb's words (-x, -ex), no interface."),
     ("-x, --command FILE", "With --batch: carry out the words in FILE."),
     ("-ex, --eval-command CMD", "With --batch: a word, as -ex 'break main'."),
@@ -312,8 +313,11 @@ def _entry(argv: list[str]) -> click.Command:
         return cli
     # Options that subcommands do not have.
     from engine.cli.interface import ensure_guest, guest_word, interface
+    from engine.cli.options import BOOT
 
     word = guest_word(argv)
+    if word is None and BOOT in argv:
+        return interface  # which has its own help
     if word is None or word in names:
         return cli
     ensure_guest(word, argv, names)

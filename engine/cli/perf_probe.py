@@ -117,7 +117,6 @@ def show_listings(values: dict[str, Any]) -> int:
         "-f": "globs",
         "--all": "everything",
         "--summary": "summary",
-        "--json": "as_json",
         "--ask-kernel": "ask_kernel",
     }
     for name, key in others.items():
@@ -134,13 +133,25 @@ def show_listings(values: dict[str, Any]) -> int:
             values["externs"],
             values["ranges"],
             not values["no_inlines"],
-        )
+        ),
+        as_json=values["as_json"],
     )
 
 
-def _show(request: PerfRequest) -> int:
+def _show(request: PerfRequest, *, as_json: bool) -> int:
     from engine.session.headless.perf_probe import perf_listing  # few checks list
 
+    if as_json:
+        from engine.cli.documents import document  # fewer are read by programs
+        from engine.session.protocol.report import Report  # as above
+
+        found = list(perf_listing(request))
+        listings = [
+            {"listing": each.kind, "of": each.asked, "lines": each.lines} for each in found
+        ]
+        remarks = [Report(tuple(text.split("\n"))) for each in found for text in each.remarks]
+        console.put(document("perf", remarks, listings=listings))
+        return 0
     for listing in perf_listing(request):
         for line in listing.lines:
             console.put(line, keep="\t")

@@ -4,15 +4,28 @@ from typing import Any
 
 import click
 
-from engine.cli.grouped import Group, GroupedCommand, option
+from engine.cli.grouped import Group, GroupedCommand, SwitchedCommand, option
 from engine.cli.host import attached
-from engine.cli.options import config_of, guest_options, schedule_options
+from engine.cli.options import BOOT, boot_flag, config_of, guest_options, schedule_options
 from engine.cli.run import show
 from engine.session.headless.recordings import RecordedRun
 
 
+class _RecordOfAnything(SwitchedCommand, GroupedCommand):
+    """`record`, which is another command with --boot."""
+
+    flag = BOOT
+
+    @property
+    def other(self) -> click.Command:
+        """The command that boots."""
+        from engine.cli.boot_record import record_boot  # few recordings are of a machine
+
+        return record_boot
+
+
 @click.command(
-    cls=GroupedCommand,
+    cls=_RecordOfAnything,
     context_settings={"allow_interspersed_args": False},
     uses=(
         ("A run in a file", "-o sort.rec samples/bin/x86_64/sort"),
@@ -28,7 +41,8 @@ from engine.session.headless.recordings import RecordedRun
 )
 @schedule_options
 @guest_options
-def record(output: str, **values: Any) -> int:
+@boot_flag
+def record(output: str, boots: bool, **values: Any) -> int:
     """Run GUEST with ARGS and write the run to a file, which replay lives through again.
 
     Standard streams and exit code are the guest's.

@@ -32,12 +32,34 @@ from engine.session.headless.traces import (
     opened_graph,
     opened_trace,
 )
-from engine.session.protocol.config import Mode
+from engine.session.protocol.config import Mode, is_recorded_boot
 from engine.session.protocol.requests import TraceInstance, TraceRequest
 
 
+class _ReplayOfAnything(WithInstances):
+    """`replay`, which is another command where the file is a recorded boot."""
+
+    def make_context(
+        self,
+        info_name: str | None,
+        args: list[str],
+        parent: click.Context | None = None,
+        **extra: Any,
+    ) -> click.Context:
+        """Parse a command line; that of a recorded boot is one of `boot`, or of `trace --boot`."""
+        if not args or not is_recorded_boot(args[-1]):
+            return super().make_context(info_name, args, parent, **extra)
+        from engine.cli.boot import boot  # few recordings are of a machine
+        from engine.cli.boot_trace import trace_boot
+
+        plain = {name for parameter in boot.params for name in parameter.opts}
+        given = {word.partition("=")[0] for word in args[:-1] if word.startswith("-")}
+        command = boot if given <= plain else trace_boot
+        return command.make_context(info_name, args, parent, **extra)
+
+
 @click.command(
-    cls=WithInstances,
+    cls=_ReplayOfAnything,
     context_settings={"allow_interspersed_args": False},
     uses=(
         ("The run in the interface, all of the past included", "sort.rec"),

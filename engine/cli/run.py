@@ -1,7 +1,7 @@
 """`kprobe-tui run`: run a guest headless."""
 
 import time
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -19,6 +19,9 @@ from engine.cli.options import (
 )
 from engine.session import Reports, Session
 from engine.session.headless.endings import explain
+
+if TYPE_CHECKING:
+    from engine.session.headless.self_profile import SelfProfile
 
 
 class _Run(SwitchedCommand, GroupedCommand):
@@ -62,6 +65,7 @@ def run(**values: Any) -> int:
     session = Session(config_of(values))
     explain(session)
     loaded = time.perf_counter()
+    profile = profiled(debug=values["debug"])
     try:
         with attached(session, values["timeout"]):
             reports = session.run()
@@ -71,6 +75,7 @@ def run(**values: Any) -> int:
             show(reports, values["color"])
         if values["debug"]:
             figures(session, loaded - started, time.perf_counter() - loaded)
+            tell_profile(profile)
     finally:
         session.close()
     return reports.exit_code
@@ -89,6 +94,21 @@ def _tell(session: Session, reports: Reports) -> None:
 def show(reports: Reports, color: str) -> None:
     """Print the remarks about a run."""
     console.remarks((*reports.damage, *reports.remarks), color)
+
+
+def profiled(*, debug: bool) -> "SelfProfile | None":
+    """Begin to sample where this process's time goes; None where nobody asks for it."""
+    if not debug:
+        return None
+    from engine.session.headless.self_profile import SelfProfile  # as above
+
+    return SelfProfile()
+
+
+def tell_profile(profile: "SelfProfile | None") -> None:
+    """Print where the time went."""
+    if profile is not None:
+        console.remark(*profile.lines())
 
 
 def figures(session: Session, loading: float, running: float) -> None:

@@ -16,6 +16,7 @@ import click
 from engine.cli.grouped import ChoiceOfLater, GroupedCommand, SwitchedCommand
 from engine.cli.interface import interface
 from engine.cli.scripts import GuestStart, found_by_path
+from engine.cli.word_lists import EVERYWHERE, VALUES
 from engine.errors import KprobeTuiError
 from engine.session.headless.program_words import ProgramWords
 from engine.session.protocol.config import GuestConfig, recording_config
@@ -193,6 +194,11 @@ class ShellWords:
         if own:
             return [Fit(item.value) for item in own]
         meta = parameter.metavar or ""
+        listed = VALUES.get((self._command.name or "", name)) or EVERYWHERE.get(name)
+        if listed is not None:
+            return [Fit(word) for word in listed(typed)]
+        if name == "perf_definitions":
+            return [Fit(word) for word in self._functions(typed)]
         for known, found in self._kinds.items():
             if meta == known:
                 return [Fit(word) for word in found(typed)]
@@ -210,6 +216,8 @@ class ShellWords:
         return {
             "GLOB": self._functions,
             "PLACE": self._functions,
+            "PLACE[,PLACE...]": self._functions,
+            "RANGE": self._functions,
             "DEF": self._definitions,
             "SCRIPT": self._scripts,
             "FILE.bt": lambda typed: [fit.word for fit in _script_files(typed)],

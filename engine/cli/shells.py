@@ -74,6 +74,7 @@ class _Shell(ShellComplete):
         """The answer."""
         before = os.environ.get("KPROBE_TUI_BEFORE", "")
         after = os.environ.get("KPROBE_TUI_AFTER", "")
+        before += _closing(before, after)
         words, typed = _parted(before)
         stands_alone = not typed and not after[:1].strip()
         rest = split_arg_string(before + after)[len(words) + (not stands_alone) :]
@@ -132,6 +133,22 @@ CLASSES: Final = (BashWords, ZshWords, FishWords)
 def script(shell: str) -> str:
     """The script that a shell reads, to complete words of `kprobe-tui`."""
     return next(each.source_template for each in CLASSES if each.name == shell)
+
+
+def _closing(before: str, after: str) -> str:
+    """The quote that ends the word at the cursor, where none is typed behind it."""
+    quote = ""
+    escaped = False
+    for letter in before:
+        if escaped:
+            escaped = False
+        elif letter == "\\" and quote != "'":
+            escaped = True
+        elif not quote and letter in "'\"":
+            quote = letter
+        elif letter == quote:
+            quote = ""
+    return quote if quote and not after.count(quote) % 2 else ""
 
 
 def _parted(line: str) -> tuple[list[str], str]:

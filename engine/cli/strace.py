@@ -1,6 +1,6 @@
 """`kprobe-tui strace`: run a guest with its system calls shown."""
 
-from typing import Any
+from typing import Any, Final
 
 import click
 
@@ -12,6 +12,10 @@ from engine.cli.run import show
 from engine.session.headless.calltraces import trace_calls
 from engine.session.protocol.calltraces import CallTraceRequest
 
+SPELLED: Final = (
+    *("trace", "signal", "status", "abbrev", "verbose", "raw", "read", "write", "inject", "fault"),
+)
+"""Keys of -e that have long options of their own; --quiet has none here but a count."""
 _OPTIONS = (
     option(
         "-e",
@@ -20,8 +24,9 @@ _OPTIONS = (
         metavar="[KEY=]SET",
         help="Show the calls of a set: names, %file, %desc, %process, %signal, %memory, %network, "
         "/REGEX, ! for all but them; or signal=SET, status=SET, quiet=SET, raw=, abbrev=, "
-        "verbose=SET. inject=SET:error=ERRNO (or retval=N, signal=SIG, delay_enter=US, "
-        "delay_exit=US) [:when=N..N+N] and fault=SET tamper with them.",
+        "verbose=SET; read=FDS, write=FDS dump what is read and written. inject=SET:error=ERRNO "
+        "(or retval=N, signal=SIG, delay_enter=US, delay_exit=US) [:when=N..N+N] and fault=SET "
+        "tamper with them.",
         group=Group.EVENTS,
     ),
     option(
@@ -83,6 +88,31 @@ _OPTIONS = (
         metavar="SORT",
         default="time",
         help="Sort the table by time, calls, errors, name or nothing.",
+        group=Group.OUTPUT,
+    ),
+    option(
+        "-U",
+        "--summary-columns",
+        "table_columns",
+        metavar="NAME[,NAME...]",
+        help="Columns of the table: time-percent, total-time, min-time, max-time, avg-time, "
+        "calls, errors, name.",
+        group=Group.OUTPUT,
+    ),
+    option(
+        "-n",
+        "--syscall-number",
+        "numbers",
+        is_flag=True,
+        help="Show the number of the call.",
+        group=Group.OUTPUT,
+    ),
+    option(
+        "-i",
+        "--instruction-pointer",
+        "pointers",
+        is_flag=True,
+        help="Show the address behind the call's instruction.",
         group=Group.OUTPUT,
     ),
     option(
@@ -173,8 +203,29 @@ _OPTIONS = (
 )
 
 
+_SPELLED: Final = tuple(
+    option(
+        f"--{key}",
+        f"spelled_{key}",
+        multiple=True,
+        metavar="SET",
+        help=f"The same as -e {key}=SET.",
+        group=Group.EVENTS,
+    )
+    for key in SPELLED
+)
+_ENVIRONMENT: Final = option(
+    "-E",
+    "variables",
+    multiple=True,
+    metavar="K=V",
+    help="The same as --env K=V.",
+    group=Group.GUEST,
+)
+
+
 def _strace_options(command: Any) -> Any:
-    for add in reversed(_OPTIONS):
+    for add in reversed((*_OPTIONS, *_SPELLED, _ENVIRONMENT)):
         command = add(command)
     return command
 
@@ -201,6 +252,7 @@ def strace(
     table: bool,
     both: bool,
     sort: str,
+    table_columns: str | None,
     **values: Any,
 ) -> int:
     """Run GUEST with ARGS and show its system calls and signals, as strace does.
@@ -210,24 +262,29 @@ def strace(
     """
     if table and both:
         raise click.UsageError("-c and -C: one of them")
+    if table_columns is not None and not (table or both):
+        raise click.UsageError("-U needs -c or -C")
     if successful and failed:
         raise click.UsageError("-z and -Z: one of them")
+    values["env"] = (*values["env"], *values.pop("variables"))
+    spelled = tuple(f"{key}={text}" for key in SPELLED for text in values.pop(f"spelled_{key}"))
     status = ("status=successful",) if successful else ("status=failed",) if failed else ()
     shown = {
         name: values.pop(name)
         for name in (
             *("takes", "times", "relative", "descriptors", "stacks", "string_max", "verbose"),
-            *("hexadecimal", "quiet", "column"),
+            *("hexadecimal", "quiet", "column", "numbers", "pointers"),
         )
     }
     request = CallTraceRequest(
         config_of(values),
         follows=follows,
-        expressions=(*expressions, *status),
+        expressions=(*expressions, *spelled, *status),
         paths=paths,
         output=output,
         counts=1 if table else 2 if both else 0,
         sort=sort,
+        columns=table_columns,
         **shown,
     )
     reports = trace_calls(

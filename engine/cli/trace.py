@@ -19,7 +19,7 @@ from engine.cli.instances import (
 )
 from engine.cli.options import BOOT, boot_flag, config_of, guest_options, schedule_options
 from engine.cli.probe_options import guest_probe_options, probe_options
-from engine.cli.run import show
+from engine.cli.run import profiled, show, tell_profile
 from engine.cli.timing_options import Timing, latency_request, timing_of, timing_options
 from engine.session import Session
 from engine.session.headless.traces import (
@@ -153,7 +153,9 @@ def trace(
                     console.put(line, keep="\t" if describe else "")
             console.remarks(traced.remarks, values["color"])
             return 0
+        profile = profiled(debug=values["debug"])
         reports = traced.run(attach)
+        tell_profile(profile)
     show(reports, values["color"])
     return reports.exit_code
 

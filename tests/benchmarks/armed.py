@@ -116,8 +116,12 @@ def main() -> int:
             count = choose(library, options.events, options.every, definitions)
         guest, trace = Path(folder) / "guest", Path(folder) / "trace"
         guest.with_suffix(".c").write_text(_CALLER)
-        subprocess.run(["gcc", "-o", guest, guest.with_suffix(".c"), library], check=True)
+        found_there = f"-Wl,-rpath,{library.parent}"
+        source = guest.with_suffix(".c")
+        subprocess.run(["gcc", "-o", guest, source, library, found_there], check=True)
         trace_words = [sys.executable, "-m", "tui", "trace", "-o", str(trace)]
+        if not library.is_relative_to("/usr"):  # no guest sees it unasked
+            trace_words += ["--share", str(library.parent)]
         with definitions.open() as lines:
             first = next(lines).strip()
         none = traced([*trace_words, "-e", first, str(guest)], options.limit)

@@ -2,12 +2,13 @@
 
     python tests/benchmarks/tui.py [--runs N] [--events N] [GUEST...]
 
-The first two run the command in a pseudo-terminal of 120x40 and are processor time of its
+The first ones run the command in a pseudo-terminal of 120x40 and are processor time of its
 process, all threads of it: from its start to the frame that shows the loaded guest, and from a
-key that steps to the frame that shows where that led. What the process does while nobody presses
-a key is taken off. Key to paint is measured inside: a key is posted, and the clock stops when a
-frame has been painted after the key's action, while the guest emits events as fast as it can; with
-few events in the log, and with many. On a machine that others use as well, look at processor time.
+key that steps, changes the theme, or is a letter in the palette, to the frame that shows what came
+of it. What the process does while nobody presses a key is taken off. Key to paint is measured
+inside: a key is posted, and the clock stops when a frame has been painted after the key's action,
+while the guest emits events as fast as it can; with few events in the log, and with many. On a
+machine that others use as well, look at processor time.
 """
 
 import argparse
@@ -40,9 +41,12 @@ STEPS: Final = {"i": "instruction", "o": "over", "n": "line", ".": "phase"}
 GAP: Final = 0.15
 """Seconds between two steps: more than one takes, screen and all."""
 # (reach, aim): the issue on speed and the design say so.
-FIRST_PAINT: Final = (0.6, 0.45)
-STEP: Final = (20.0, 15.0)
+FIRST_PAINT: Final = (0.6, 0.35)
+STEP: Final = (20.0, 8.0)
+LETTER: Final = (40.0, 20.0)
 KEY_TO_PAINT: Final = (50.0, 30.0)
+THEMES: Final = ("nord", "textual-light", "gruvbox", "textual-dark")
+THEME: Final = (300.0, 200.0)
 
 
 class Terminal:
@@ -72,11 +76,11 @@ class Terminal:
                 raise RuntimeError(f"no {text!r} in {len(self.seen)} bytes")
             self.read(0.005)
 
-    def spent(self, key: str = "") -> float:
+    def spent(self, key: str = "", gap: float = GAP) -> float:
         """Processor time in milliseconds of a key, or of doing nothing."""
         before = self._used()
         os.write(self._terminal, key.encode())
-        self.read(GAP)
+        self.read(gap)
         return self._used() - before
 
     def _used(self) -> float:
@@ -109,6 +113,32 @@ def steps(guest: str, count: int) -> dict[str, list[float]]:
         for _ in range(3):
             terminal.spent(key)  # what a first use does
         found[key] = [terminal.spent(key) - idle for _ in range(count)]
+    terminal.close()
+    return found
+
+
+def themes(guest: str) -> list[float]:
+    """Milliseconds of processor time of a change to each theme."""
+    terminal = Terminal(guest)
+    terminal.until(b"loaded")
+    terminal.read(1)
+    idle = statistics.median(terminal.spent(gap=1) for _ in range(3))
+    found = []
+    for name in THEMES:
+        terminal.spent(f":theme {name}")
+        found.append(terminal.spent("\r", gap=1) - idle)
+    terminal.close()
+    return found
+
+
+def letters(guest: str) -> list[float]:
+    """Milliseconds of processor time of letters in the palette, once names are read."""
+    terminal = Terminal(guest)
+    terminal.until(b"loaded")
+    terminal.read(1)
+    idle = statistics.median(terminal.spent() for _ in range(10))
+    terminal.spent("\x10", gap=2)
+    found = [terminal.spent(letter) - idle for letter in "breakpoint"]
     terminal.close()
     return found
 
@@ -220,6 +250,18 @@ def main() -> None:
             name = f"{key} {STEPS[key]}: {guest}"
             rows.append([name, *(f"{one:.1f}" for one in figures), verdict(figures[0], *STEP)])
     print(table(("step, CPU ms", "p50", "p90", "max", ""), rows), end="\n\n")
+    rows = []
+    for guest in guests:
+        values = themes(guest)
+        row = [guest, f"{min(values):.0f}", f"{statistics.median(values):.0f}"]
+        rows.append([*row, verdict(statistics.median(values), *THEME)])
+    print(table(("theme, CPU ms", "least", "median", ""), rows), end="\n\n")
+    rows = []
+    for guest in guests:
+        values = letters(guest)
+        figures = [at(values, share) for share in (0.5, 0.9, 1)]
+        rows.append([guest, *(f"{one:.1f}" for one in figures), verdict(figures[0], *LETTER)])
+    print(table(("palette letter, CPU ms", "p50", "p90", "max", ""), rows), end="\n\n")
     rows = asyncio.run(flood(options.events))
     print(table(("key to paint, ms", "p50", "p99", "CPU p50", "CPU p99", ""), rows))
 

@@ -35,6 +35,7 @@ Words = tuple[str, ...]
 
 _OWN: Final = "this"
 _SOURCES: Final = Path(__file__).parent / "src"
+_SAMPLES: Final = Path(__file__).resolve().parents[2] / "samples" / "bin" / "x86_64"
 _LIMIT: Final = 120.0
 """Seconds of wall clock after which a command is given up."""
 _MANY: Final = (10_000, 40_000)
@@ -227,8 +228,8 @@ def of_events(folder: Path) -> Iterator[Cost]:
         ("ftrace", (), (50_000, 250_000), 1, 0.8),
         ("jsonl", ("--format", "jsonl"), (50_000, 250_000), 2, 1.5),
         ("perfetto", ("--format", "perfetto"), (50_000, 250_000), 2.5, 1.5),
-        ("ftrace, with 20 frames", ("--stack",), (5_000, 25_000), 10, 5),
-        ("folded", ("--stack", "--format", "folded"), (5_000, 25_000), 10, 5),
+        ("ftrace, with 20 frames", ("--stack",), (5_000, 25_000), 4, 2),
+        ("folded", ("--stack", "--format", "folded"), (5_000, 25_000), 4, 2),
     ):
         few, many = (str(each) for each in counts)
         command = ("trace", "-e", "p leaf n=%di", *words, "-o", out, deep)
@@ -294,6 +295,19 @@ def of_starts(folder: Path) -> Iterator[Cost]:
     )
 
 
+def of_sweeps(folder: Path) -> Iterator[Cost]:
+    """Cells of a small program that fails, so that each time all are run again."""
+    guest, counts = _SAMPLES / "crash", (120, 20)
+    files = [folder / f"cells{count}.toml" for count in counts]
+    for count, file in zip(counts, files, strict=True):
+        file.write_text(
+            f'mode = ["trace"]\n[matrix]\nguest = "{guest}"\nseed = "0-{count - 1}"\n'
+            '[matrix.definitions]\nstart = "p:sweep/start main"\n'
+        )
+    words = (("sweep", "--jobs", "1", "--retry", "failed", str(file)) for file in files)
+    yield Cost("a cell of a sweep", "ms", 8, 5, Slope(*words), 1e3 / 100, expected=1)
+
+
 def of_programs(folder: Path) -> Iterator[Cost]:
     """Real programs against qemu-user; with the block clock against themselves."""
     for debian, arch in _ARCHES.items():
@@ -316,6 +330,13 @@ def of_programs(folder: Path) -> Iterator[Cost]:
                 others = Slope(*((qemu, "-L", str(root), *each) for each in (many, few)))
                 yield Cost(f"{debian} {name} / qemu", "ratio", 1.6, 1.2, runs, peer=others)
             yield _clocked(f"{debian} {name}", runs)
+    qemu, encoder = shutil.which("qemu-x86_64"), shutil.which("ffmpeg")
+    if qemu is not None and encoder is not None:
+        clip = ("-f", "lavfi", "-i", "testsrc=size=160x120:rate=5:duration=1")
+        encode = (encoder, "-v", "error", "-threads", "1", *clip, "-c:v", "mpeg4", "-f", "null")
+        runs = Slope(("run", "--guest-cpu", "v3", *encode, "-"))
+        others = Slope((qemu, "-cpu", "max", *encode, "-"))
+        yield Cost("ffmpeg encodes a clip / qemu", "ratio", 3, 1.5, runs, peer=others)
     bench = str(build_bench("x86_64"))
     for kernel, rounds in ROUNDS.items():
         many, few = (("run", bench, kernel, str(count)) for count in (2 * rounds, 0))
@@ -333,6 +354,7 @@ GROUPS: Final = {
     "events": of_events,
     "calls": of_calls,
     "many": of_many,
+    "sweeps": of_sweeps,
     "programs": of_programs,
 }
 

@@ -16,7 +16,7 @@ import time
 from pathlib import Path
 
 import pytest
-from bootkit import BUSYBOX, initrd, needs_host_code
+from bootkit import busybox_root, initrd, needs_host_code
 from controlkit import sample
 from guestrun import Outcome, run
 from kernelimages import AMD64_61, AMD64_612, UML_61, fetched_modules, image_path
@@ -78,21 +78,6 @@ def test_the_chapter_shows_what_a_boot_prints(tmp_path: Path) -> None:
     lines.remove("...")
     assert len(lines) == 9
     assert [line for line in lines if line not in said] == []
-
-
-def busybox_root(folder: Path, init: str) -> Path:
-    """A root with busybox in it, and an init."""
-    root = folder / "root"
-    for name in ("bin", "dev", "proc", "sbin", "sys"):
-        (root / name).mkdir(parents=True)
-    shutil.copy(BUSYBOX, root / "bin" / "busybox")
-    for name in ("cat", "ls", "mount", "poweroff", "sh", "sha256sum"):
-        (root / "bin" / name).symlink_to("busybox")
-    (root / "sbin" / "modprobe").symlink_to("../bin/busybox")
-    script = root / "init"
-    script.write_text(init)
-    script.chmod(0o755)
-    return root
 
 
 @needs_host_code
@@ -209,7 +194,7 @@ def test_a_panic_and_a_limit_of_time_are_told(tmp_path: Path) -> None:
         "kprobe-tui: the kernel has panicked: VFS: Unable to mount root fs on unknown-block(0,0)\n"
     )
     looping = initrd(tmp_path, "#!/bin/sh\necho looping\nwhile :; do :; done\n")
-    done = boot(tmp_path, "--initrd", str(looping), "--timeout", "45", image)
+    done = boot(tmp_path, "--initrd", str(looping), "--timeout", "20", image)
     assert done.code == 124
     first, second = done.err.splitlines()
     assert first == "kprobe-tui: stopped: the time limit (--timeout) ran out"

@@ -3,6 +3,7 @@
 The texts themselves are in tests/engine/trace/perfprobe.
 """
 
+import json
 import shutil
 from pathlib import Path
 
@@ -62,6 +63,22 @@ def test_perf_s_warnings_go_to_stderr(home: Path) -> None:
     assert "perf probe 6.1 fails at this bit field" in done.err
 
 
+def test_listings_as_json(home: Path) -> None:
+    root = ("--root", str(home))
+    words = (*root, "-D", "area:3 width", "-D", "bits f->a", "-V", "area", "-L", "area:3+2", "-F")
+    text = check(home, *words, "c2").out
+    done = check(home, *words, "--json", "c2")
+    found = json.loads(done.out)
+    assert list(found) == ["kind", "listings", "remarks"]
+    assert [(each["listing"], each["of"]) for each in found["listings"]] == [
+        ("definition", "area:3 width"), ("definition", "bits f->a"), ("vars", "area"),
+        ("lines", "area:3+2"), ("funcs", ""),
+    ]  # fmt: skip
+    assert [line for each in found["listings"] for line in each["lines"]] == text.splitlines()
+    assert any("fails at this bit field" in line for lines in found["remarks"] for line in lines)
+    assert done.err == ""
+
+
 @pytest.mark.parametrize(
     ("words", "told"),
     [
@@ -77,7 +94,7 @@ def test_perf_s_warnings_go_to_stderr(home: Path) -> None:
         (("-F", "--filter", "a &"), "Filter parse error"),
         (("-F", "--filter", "zz*"), "Failed to find symbols matched"),
         (("-F", "--all"), "--all does not go with"),
-        (("-D", "area", "--json"), "--json does not go with"),
+        (("-D", "nosuch", "--json"), "Probe point 'nosuch' not found"),
         (("--externs",), "--externs goes with --vars"),
         (("--no-inlines", "-F"), "--no-inlines goes with"),
     ],

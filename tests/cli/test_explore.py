@@ -20,6 +20,7 @@ def commands(report: str) -> list[list[str]]:
     return [shlex.split(each) for each in found]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("arch", FIRST_COMPILED)
 def test_a_lost_update_is_found_and_repeats(arch: str, tmp_path: Path) -> None:
     guest = str(SAMPLES / arch / "race")

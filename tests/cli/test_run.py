@@ -239,6 +239,7 @@ def test_debug_shows_figures(home: Path) -> None:
 
     assert done.code == 3
     assert "system calls" in done.err
+    assert "time went" in done.err
     assert done.out == ""
 
 

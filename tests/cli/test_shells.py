@@ -123,6 +123,66 @@ def test_a_program_of_path_is_a_guest(home: Path) -> None:
     assert fits(home, "run env", "fun") == ["funny", "funny.c"]
 
 
+@pytest.mark.parametrize(
+    ("before", "after", "word"),
+    [
+        ("trace -e 'p:a/b sorted_", " ./funny", "p:a/b sorted_by_name"),
+        ("trace -e 'p:a/b sorted_", "' ./funny", "p:a/b sorted_by_name"),
+        ("trace -e 'p:a/b sorted_", " -e 'r summed' ./funny", "p:a/b sorted_by_name"),
+        ('trace -e "p sorted_', " ./funny", "p sorted_by_name"),
+        ("graph -f it\\'s -f summ", " ./funny", "summed"),
+    ],
+)
+def test_a_quote_that_is_not_closed_ends_at_the_cursor(
+    home: Path, before: str, after: str, word: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(home)
+    monkeypatch.setenv("KPROBE_TUI_BEFORE", f"kprobe-tui {before}")
+    monkeypatch.setenv("KPROBE_TUI_AFTER", after)
+    zsh = next(each for each in CLASSES if each.name == "zsh")
+    assert zsh(cli, {}, "kprobe-tui", "_KPROBE_TUI_COMPLETE").complete() == f"space\n{word}"
+
+
+@pytest.mark.parametrize(
+    ("line", "typed", "words"),
+    [
+        ("graph --report --sort", "self,self-m", ["self,self-min", "self,self-max"]),
+        ("graph --report --fields", "al", ["all"]),
+        ("graph --report --diff-policy", "abs,no-p", ["abs,no-percent"]),
+        ("graph --option", "nofuncgraph-t", ["nofuncgraph-tail"]),
+        ("trace --option", "sym-o", ["sym-offset"]),
+        ("strace -S", "err", ["errors", "error"]),
+        ("strace -e", "tra", ["trace="]),
+        ("strace -e", "%statf", ["%statfs"]),
+        ("strace -e", "trace=!munm", ["trace=!munmap"]),
+        ("strace -e", "raw=read,preadv", ["raw=read,preadv", "raw=read,preadv2"]),
+        ("strace -e", "status=f", ["status=failed"]),
+        ("strace -e", "quiet=att", ["quiet=attach"]),
+        ("strace -e", "signal=!SIGUSR", ["signal=!SIGUSR1", "signal=!SIGUSR2"]),
+        ("strace -e", "inject=mkdir:err", ["inject=mkdir:error="]),
+        ("strace -e", "fault=mkdir:error=ENOSP", ["fault=mkdir:error=ENOSPC"]),
+        ("strace -e", "inject=mkdir:signal=SIGU", [
+            "inject=mkdir:signal=SIGUSR1", "inject=mkdir:signal=SIGUSR2",
+            "inject=mkdir:signal=SIGURG",
+        ]),
+        ("strace -e", "nosuch=", []),
+        ("trace -e", "sched:sched_sw", ["sched:sched_switch"]),
+        ("check -V", "summ", ["summed"]),
+        ("check -L", "summ", ["summed"]),
+        ("check -D", "summ", ["summed"]),
+    ],
+)  # fmt: skip
+def test_words_of_lists_and_sets(home: Path, line: str, typed: str, words: list[str]) -> None:
+    assert fits(home, line, typed, "./funny") == words
+
+
+def test_system_calls_are_known_without_a_guest(home: Path) -> None:
+    assert fits(home, "trace -e", "syscalls/sys_enter_openat") == [
+        "syscalls/sys_enter_openat", "syscalls/sys_enter_openat2"
+    ]  # fmt: skip
+    assert fits(home, "trace -e", "syscalls/sys_enter_openat", "./my.txt") == []
+
+
 def test_words_behind_the_guest_are_no_options_of_ours(home: Path) -> None:
     assert fits(home, "run ./funny", "--max") == []
     assert "--max-blocks" in fits(home, "run", "--max")
@@ -191,6 +251,7 @@ def test_what_cannot_be_read_has_no_words(home: Path, line: str, guest: str) -> 
     assert fits(home, line, "zz", guest) == []
 
 
+@pytest.mark.slow
 def test_every_subcommand_can_be_asked(home: Path) -> None:
     import click
 

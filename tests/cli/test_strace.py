@@ -116,3 +116,23 @@ def test_bad_words_are_named(tmp_path: Path, words: tuple[str, ...], told: str) 
     assert done.code == 2
     assert told in done.err
     assert "Traceback" not in done.err
+
+
+def test_numbers_of_calls_and_addresses_in_front(tmp_path: Path) -> None:
+    done = run("strace", "-n", "-i", "--trace=write,exit_group", "--write=1", SORT, cwd=tmp_path)
+    lines = done.err.splitlines()
+    head = r"\[   1\] \[[0-9a-f]{16}\] write\(1, "
+    writes = [at for at, line in enumerate(lines) if re.match(head, line)]
+    assert writes
+    assert all(lines[at + 1].startswith(" | 00000  ") for at in writes)
+    assert any(line.startswith("[ 231] [????????????????] +++ exited with") for line in lines)
+
+
+def test_columns_of_the_table(tmp_path: Path) -> None:
+    done = run("strace", "-c", "-U", "name,calls", "-S", "name", SORT, cwd=tmp_path)
+    names = [line.split()[0] for line in done.err.splitlines() if line]
+    assert names[0] == "syscall"
+    calls = names[2 : names.index("total") - 1]
+    assert calls == sorted(calls)
+    assert run("strace", "-U", "name", SORT, cwd=tmp_path).code == 2
+    assert run("strace", "-c", "-U", "nosuch", SORT, cwd=tmp_path).code == 2

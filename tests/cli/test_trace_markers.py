@@ -10,7 +10,7 @@ import archkit
 import pytest
 from compiled import build
 from guestrun import Outcome, run
-from markerkit import CODE, DATA, HEADERS, ZOO, Note, file_with
+from markerkit import CODE, DATA, HEADERS, INNER, ZOO, Note, file_with
 from runfolder import run_folder
 from sysroot import locked
 
@@ -33,6 +33,11 @@ ROWS = {
     "twice": [f"twice: arg1={n}" for n in range(4)],
     "none": ["none:"] * 4,
 }
+
+
+def slow_case(*values: object) -> object:
+    """Values of a test that takes its time."""
+    return pytest.param(*values, marks=pytest.mark.slow)
 
 
 @cache
@@ -82,6 +87,36 @@ def test_every_kind_of_operand_is_fetched(arch: str, optimised: str, tmp_path: P
     assert "sdt_zoo:globals: arg4 is a floating number: its bits are recorded" in done.err
     # sum, and the counter that was up while the probe stood
     assert done.out == "6000000042 1\n"
+
+
+@pytest.mark.parametrize(
+    ("arch", "flags"),
+    [
+        ("x86_64", ("-O2", "-fPIE", "-pie")),  # 4+box(%rip)
+        slow_case("x86_64", ("-O2", "-fno-pie", "-no-pie")),  # box+4(%rip)
+        slow_case("x86_64", ("-O0", "-static")),
+        slow_case("aarch64", ("-O2", "-static")),
+        slow_case("riscv64", ("-O2", "-static")),
+    ],
+)
+def test_operands_at_symbols(arch: str, flags: tuple[str, ...], tmp_path: Path) -> None:
+    compiler = archkit.compiler(arch)
+    words: list[str | Path] = [compiler, "-g", *flags, "-I", HEADERS]
+    words += ["-o", tmp_path / "inner", INNER]
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    if done.returncode:
+        pytest.skip(f"{compiler} cannot compile: {done.stderr.splitlines()[-1]}")
+    ran = trace(tmp_path / "inner", "-e", "sdt_inner:*", home=tmp_path)
+
+    assert ran.out == "-4 82 -294 inner\n"
+    assert sorted(rows((tmp_path / "out").read_text())) == [
+        "elements: arg1=40 arg2=80",
+        "elements: arg1=40 arg2=81",
+        "members: arg1=1 arg2=-2 arg3=3000000000",
+        "members: arg1=1 arg2=-3 arg3=3000000000",
+        "own: arg1=-5 arg2=-42",
+        "own: arg1=-5 arg2=-6",
+    ]
 
 
 def test_a_counter_is_up_in_every_process_and_down_without_a_probe(tmp_path: Path) -> None:

@@ -176,6 +176,7 @@ def test_shares_are_those_of_the_graph(tmp_path: Path) -> None:
     assert max(abs(share - sampled) for share, sampled in shares.values()) < 0.02, shares
 
 
+@pytest.mark.slow
 def test_probes_change_no_sample(tmp_path: Path, left: str) -> None:
     words = ("trace", "--sample", "7", "--format", "folded")
     plain = written(tmp_path, *words, left)

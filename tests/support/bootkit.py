@@ -37,3 +37,18 @@ def initrd(folder: Path, init: str | None = INIT) -> Path:
     environment = {**os.environ, "INIT": str(script) if init is not None else ""}
     subprocess.run(["sh", SCRIPT, made], env=environment, check=True)
     return made
+
+
+def busybox_root(folder: Path, init: str) -> Path:
+    """A root with busybox in it, and an init."""
+    root = folder / "root"
+    for name in ("bin", "dev", "proc", "sbin", "sys"):
+        (root / name).mkdir(parents=True)
+    shutil.copy(BUSYBOX, root / "bin" / "busybox")
+    for name in ("cat", "dd", "head", "ls", "mount", "poweroff", "sh", "sha256sum"):
+        (root / "bin" / name).symlink_to("busybox")
+    (root / "sbin" / "modprobe").symlink_to("../bin/busybox")
+    script = root / "init"
+    script.write_text(init)
+    script.chmod(0o755)
+    return root

@@ -26,13 +26,9 @@ from engine.machine.linuxboot import Boot, prepare
 from engine.machine.machine import BareMachine, BootEnd, MachineEnd, NoInput
 from engine.machine.mailbox import PORTS, Mailbox
 from engine.machine.snapshot import read_snapshot, write_snapshot
-from engine.session.headless.booting import (
-    BEGAN,
-    DEFAULT_MEMORY,
-    check_bootable,
-    command_line,
-    ended,
-)
+from engine.session.headless.bootable import check_bootable, command_line
+from engine.session.headless.booting import BEGAN, ended
+from engine.session.protocol.kernels import MACHINE_MEMORY
 
 _WORDS: Final = "quiet rcupdate.rcu_expedited=1"
 """More words for the kernel: nobody reads its console, and removing a probe waits for RCU."""
@@ -138,7 +134,7 @@ class AgentMachine:
 
     def _key(self, path: str) -> str:
         found = hashlib.sha256(_stamp())
-        found.update(f"{self._command}\0{DEFAULT_MEMORY}\0".encode("utf-8", "surrogateescape"))
+        found.update(f"{self._command}\0{MACHINE_MEMORY}\0".encode("utf-8", "surrogateescape"))
         try:
             with open(path, "rb") as file:
                 found.update(hashlib.file_digest(file, "sha256").digest())
@@ -148,7 +144,7 @@ class AgentMachine:
 
     def _new(self) -> None:
         self._console = bytearray()
-        self._machine = BareMachine(DEFAULT_MEMORY, self._said, NoInput(), BEGAN)
+        self._machine = BareMachine(MACHINE_MEMORY, self._said, NoInput(), BEGAN)
         self._mailbox = Mailbox(self._machine.pause)
         self._machine.plug("mailbox", self._mailbox, PORTS)
 

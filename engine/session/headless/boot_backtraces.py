@@ -7,17 +7,19 @@ from typing import Final
 from msgspec import Struct
 
 from engine.errors import CommandError
-from engine.session.headless.booting import Booted, BootEnd, BootRequest, MachineEnd
+from engine.session.booted.frames import BootFrames
+from engine.session.booted.stacks import BootStacks
+from engine.session.booted.tasks import BootTasks
+from engine.session.headless.bootable import bootable
+from engine.session.headless.booting import Booted, BootEnd, MachineEnd
 from engine.session.inspect.backtrace import Backtrace
 from engine.session.kernel.definition_answers import placed_lines
 from engine.session.kernel.opened import OpenedKernel
+from engine.session.machine.catches import KernelCatches
 from engine.session.machine.debugging import DebuggedMachine
-from engine.session.protocol.kernels import KernelChoice
+from engine.session.protocol.kernels import BootRequest, KernelChoice
 from engine.session.protocol.report import Report
 from engine.session.protocol.requests import TaskChoice
-from engine.session.tracing.boot_frames import BootFrames
-from engine.session.tracing.boot_stacks import BootStacks
-from engine.session.tracing.boot_tasks import BootTasks
 from engine.session.tracing.tasks import Tasks
 from engine.unwind.unwinder import LIMIT
 
@@ -34,6 +36,7 @@ class BootBacktraceRequest(Struct, frozen=True):
         limit: of frames.
         tasks: only where one of these runs.
         kernel: where names and lines are found.
+        catches: stop at these, of `CATCHES`, besides the place.
     """
 
     boot: BootRequest
@@ -42,6 +45,7 @@ class BootBacktraceRequest(Struct, frozen=True):
     limit: int | None = None
     tasks: TaskChoice = TaskChoice()
     kernel: KernelChoice = KernelChoice()
+    catches: tuple[str, ...] = ()
 
 
 class BootStopped(Struct, frozen=True):
@@ -54,6 +58,7 @@ class BootStopped(Struct, frozen=True):
         task: name and id of the task that runs.
         moment: the blocks and the time, in words.
         remarks: about tasks that were never there.
+        caught: what the kernel tells there, in words; "" for nothing.
     """
 
     backtrace: Backtrace | None
@@ -62,6 +67,7 @@ class BootStopped(Struct, frozen=True):
     task: str
     moment: str
     remarks: tuple[Report, ...] = ()
+    caught: str = ""
 
 
 class StoppedBoot:
@@ -86,7 +92,7 @@ class StoppedBoot:
             CommandError: there is no such place, or this host boots no machine.
         """
         self._request = request
-        self.booted = Booted(request.boot, put, stdin)
+        self.booted = Booted(bootable(request.boot), put, stdin)
         opened = OpenedKernel(self.booted.kernel, request.kernel)
         machine = self._machine = DebuggedMachine(
             self.booted.machine, self.booted.log, opened, past=False
@@ -98,8 +104,11 @@ class StoppedBoot:
         self._frames = BootFrames(machine, stacks, opened)
         self._tasks = BootTasks(machine.tasks)
         self._choice = Tasks(self._tasks, request.tasks)
-        if request.place:
-            machine.stop_at(_places(opened, request.place))
+        self._catches = KernelCatches(opened, machine)
+        self._catches.choose(request.catches)
+        places = _places(opened, request.place) if request.place else set()
+        if places or request.catches:
+            machine.stop_at(places | self._catches.places)
 
     def run(self) -> BootStopped:
         """Boot up to the place, or to the end."""
@@ -111,12 +120,14 @@ class StoppedBoot:
         finally:
             self.booted.flush()
         end, taken = machine.end, None
-        if hits == request.hit or (not request.place and _is_wrong(end)):
+        plain = not (request.place or request.catches)
+        if hits == request.hit or (plain and _is_wrong(end)):
             taken = self._frames.take(LIMIT if request.limit is None else request.limit)
         task = machine.task()
         name = f"{task.comm.decode(errors='backslashreplace')} {task.pid}" if task.address else ""
         remarks = tuple(self._choice.remarks()) if taken is None else ()
-        return BootStopped(taken, hits, end, name, self.booted.progress, remarks)
+        caught = self._catches.caught() if end is None else ""
+        return BootStopped(taken, hits, end, name, self.booted.progress, remarks, caught)
 
     def _is_chosen(self) -> bool:
         chosen = self._choice.chosen

@@ -16,15 +16,16 @@ from msgspec import Struct
 from engine.cpu.unicorn_system import GENERAL, PAGE, SEGMENTS
 from engine.machine.machine import BootEnd, MachineEnd
 from engine.machine.pages import ComparedMemory
+from engine.session.booted.tracing import BootTracing
 from engine.session.guest.outputs import OutputFiles
 from engine.session.headless.boot_traces import BREAKPOINT, TOLD
-from engine.session.headless.booting import Booted, BootRequest, boot_files
+from engine.session.headless.bootable import Bootable, bootable
+from engine.session.headless.booting import Booted
 from engine.session.kernel.opened import OpenedKernel
 from engine.session.protocol.config import Mode
-from engine.session.protocol.kernels import KernelChoice
+from engine.session.protocol.kernels import BootRequest, KernelChoice
 from engine.session.protocol.report import Report
 from engine.session.protocol.requests import ProbeRequest, TraceOptions
-from engine.session.tracing.boot_tracing import BootTracing
 
 TURN: Final = 1 << 24
 """Blocks between two comparisons."""
@@ -91,11 +92,11 @@ class ComparedBoot:
         end: how it has ended; None while it goes on.
     """
 
-    def __init__(self, request: BootRequest, put: Callable[[bytes], None] | None = None) -> None:
+    def __init__(self, parts: Bootable, put: Callable[[bytes], None] | None = None) -> None:
         """Lay the kernel out.
 
         Args:
-            request: what is booted.
+            parts: of the machine.
             put: takes what the console writes, besides `console`; None for nobody.
 
         Raises:
@@ -103,7 +104,8 @@ class ComparedBoot:
         """
         self.console = bytearray()
         self._put = put
-        self.booted = Booted(request, self._written, None)
+        self._parts = parts
+        self.booted = Booted(parts, self._written, None)
         self.tracing: BootTracing | None = None
         self.end: MachineEnd | None = None
 
@@ -128,9 +130,8 @@ class ComparedBoot:
         options = TraceOptions(output="/dev/null", mode=request.mode)
         planted = request.technique == BREAKPOINT
         machine = self.booted.machine
-        files = boot_files(request.boot)
         self.tracing = BootTracing(
-            *(opened, machine, options, outputs, None), planted=planted, files=files
+            *(opened, machine, options, outputs, None), planted=planted, files=self._parts.files
         )
         stack.callback(self.tracing.discard)
         self.tracing.place(request.probes)
@@ -179,7 +180,8 @@ class BootDiffer:
         def make(
             stack: ExitStack, put: Callable[[bytes], None] | None
         ) -> tuple[ComparedBoot, ComparedBoot]:
-            plain, probed = ComparedBoot(request.boot, put), ComparedBoot(request.boot)
+            parts = bootable(request.boot)
+            plain, probed = ComparedBoot(parts, put), ComparedBoot(parts)
             probed.probe(request, stack)
             return plain, probed
 

@@ -7,20 +7,15 @@ from msgspec.structs import replace
 
 from engine.errors import CommandError, ProbeError
 from engine.machine.machine import BootEnd, MachineEnd
+from engine.session.booted.script.attached_boot import AttachedBootScript, CheckedBoot
+from engine.session.booted.script.kernel_listing import KernelListing
 from engine.session.guest.outputs import OutputFiles
-from engine.session.headless.booting import (
-    BEGAN,
-    Booted,
-    BootRequest,
-    boot_files,
-    bootable_kernel,
-)
+from engine.session.headless.bootable import bootable
+from engine.session.headless.booting import BEGAN, Booted
 from engine.session.kernel.opened import OpenedKernel
-from engine.session.protocol.kernels import KernelChoice
+from engine.session.protocol.kernels import BootRequest, KernelChoice
 from engine.session.protocol.report import Report
 from engine.session.protocol.scripts import BootScriptRequest
-from engine.session.tracing.boot_script.attached_boot import AttachedBootScript, CheckedBoot
-from engine.session.tracing.boot_script.kernel_listing import KernelListing
 from engine.session.tracing.script.output import ScriptSink
 from engine.session.tracing.script.script_source import script_source
 
@@ -93,18 +88,13 @@ def opened_boot_script(
         CommandError: the output cannot be written.
     """
     text, tree = script_source(request.name, request.text, request.parameters)
-    kernel = bootable_kernel(boot.kernel)
-    opened = OpenedKernel(kernel, request.kernel)
-    script = CheckedBoot(opened, request, text, tree, boot_files(boot))
+    parts = bootable(boot)
+    opened = OpenedKernel(parts.kernel, request.kernel)
+    script = CheckedBoot(opened, request, text, tree, parts.files)
     outputs = OutputFiles(boot.kernel, *filter(None, (boot.initrd, boot.init)), *boot.disks)
     try:
         sink = ScriptSink(outputs, request.output, write, write_error)
-        booted = Booted(
-            replace(boot, append=script.words(boot.append)),
-            put,
-            stdin,
-            kernel=kernel,
-        )
+        booted = Booted(parts.with_words(script.words(boot.append)), put, stdin)
         began = int(BEGAN.timestamp()) * 10**9
         attached = AttachedBootScript(script, booted.machine, sink, request, began)
         outputs.create()
@@ -129,7 +119,8 @@ def list_kernel_probes(
         ImageError: the kernel cannot be booted.
         CommandError: there is no provider of that name.
     """
-    listing = KernelListing(OpenedKernel(bootable_kernel(boot.kernel), choice), boot_files(boot))
+    parts = bootable(boot)
+    listing = KernelListing(OpenedKernel(parts.kernel, choice), parts.files)
     for pattern in patterns:
         try:
             yield from listing.lines(pattern, verbose=verbose)

@@ -1,6 +1,6 @@
 """Boots whose events, or calls of functions, are recorded."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import BinaryIO, Final
 
@@ -8,15 +8,17 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from engine.machine.machine import MachineEnd
+from engine.session.booted.graph import BootGraph
+from engine.session.booted.kernel_events import EventCatalog, enabling_words
+from engine.session.booted.tracing import BootTracing
 from engine.session.guest.outputs import OutputFiles
-from engine.session.headless.booting import Booted, BootRequest, boot_files
+from engine.session.headless.bootable import bootable
+from engine.session.headless.booting import Booted
 from engine.session.headless.traces import FORMAT_NAMES, controlled
 from engine.session.kernel.opened import OpenedKernel
-from engine.session.protocol.kernels import KernelChoice
+from engine.session.protocol.kernels import BootRequest, KernelChoice
 from engine.session.protocol.report import Report
 from engine.session.protocol.requests import GraphOptions, ProbeRequest, TraceOptions
-from engine.session.tracing.boot_graph import BootGraph
-from engine.session.tracing.boot_tracing import BootTracing
 
 TOLD: Final = "told"
 BREAKPOINT: Final = "breakpoint"
@@ -155,12 +157,11 @@ def opened_boot_trace(
         ImageError: the kernel cannot be booted.
         KprobeTuiError: see `BootTrace`.
     """
-    ends = _Ends(put, stdin, stream)
-    planted = request.technique == BREAKPOINT
-    with _traced(request.boot, request.kernel, request.options, ends, planted=planted) as (
-        booted,
-        tracing,
-    ):
+    ends, planted = _Ends(put, stdin, stream), request.technique == BREAKPOINT
+    lines = request.probes.definitions
+    with _traced(
+        request.boot, request.kernel, request.options, ends, lines=lines, planted=planted
+    ) as (booted, tracing):
         yield BootTrace(booted, tracing, request)
 
 
@@ -201,9 +202,13 @@ def _traced(
     ends: _Ends,
     tracer: str = "",
     *,
+    lines: Sequence[str] = (),
     planted: bool = False,
 ) -> Iterator[tuple[Booted, BootTracing]]:
-    """A machine and its empty trace, closed at the end."""
+    """A machine and its empty trace, closed at the end.
+
+    The kernel is told by its command line to enable those of its own events that `lines` choose.
+    """
     outputs = OutputFiles(boot.kernel, *filter(None, (boot.initrd, boot.init)), *boot.disks)
     tracing: BootTracing | None = None
 
@@ -212,13 +217,18 @@ def _traced(
             tracing.drain()  # the text stands among the console's lines where it belongs
         ends.put(data)
 
-    booted = Booted(boot, written, ends.stdin)
-    opened = OpenedKernel(booted.kernel, kernel)
+    parts = bootable(boot)
+    opened = OpenedKernel(parts.kernel, kernel)
+    events = EventCatalog(opened)
+    wanted = (*events.of_lines(lines), *events.probed(lines))
+    append = enabling_words(wanted, boot.append, lambda: events.groups)
+    booted = Booted(parts.with_words(append), written, ends.stdin)
     try:
         tracing = BootTracing(
             *(opened, booted.machine, options, outputs, ends.stream, tracer),
             planted=planted,
-            files=boot_files(boot),
+            files=parts.files,
+            enabled=True,
         )
         try:
             yield booted, tracing

@@ -1,72 +1,29 @@
 """Boot a kernel image as a machine, without probes: its console, and how it ends."""
 
+import hashlib
 import os
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
+from functools import partial
 from typing import Final
 
-from msgspec import Struct
-
-from engine.errors import CommandError, GuestFaultError, ImageError
-from engine.image.headers import MACHINES
-from engine.image.kernel.kernelimage import KernelImage
-from engine.image.kernel.opening import open_kernel
-from engine.image.kernel.recognition import is_kernel_image
+from engine.errors import CommandError, GuestFaultError
+from engine.history.bootrecord import BootRecorder, RecordedEnd, WitnessedImage, ended_boot
 from engine.machine.addresses import KernelAddresses
 from engine.machine.console import ConsoleDescriptor
 from engine.machine.consolelog import ConsoleLog
 from engine.machine.kernelmodules import LoadedModule, ModuleReader, module_members
 from engine.machine.kernelprobes import kprobe_table
 from engine.machine.linuxboot import LEAST, MOST, Boot, prepare
-from engine.machine.machine import DISKS_MOST, BareMachine, BootEnd, MachineEnd
-from engine.machine.ramdisk import Ramdisk, assembled, unpacked
-from engine.machine.rawdisk import DEFAULT_CHANGES, ChangeBudget, RawDisk
-from engine.session.tracing.boot_files import BootFiles
+from engine.machine.machine import BareMachine, BootEnd, MachineEnd
+from engine.machine.rawdisk import ChangeBudget, RawDisk
+from engine.session.headless.bootable import Bootable
 
-COMMAND_LINE: Final = (
-    "console=ttyS0 nokaslr nosmp noapic nolapic acpi=off mitigations=off tsc=reliable "
-    "tsc_early_khz=1000000 lpj=4000000 panic=-1"
-)
-"""The words that a kernel is told unless a word of the user's says otherwise: this machine has one
-processor, two 8259s and no ACPI tables, its counter counts nanoseconds, and a panic ends the
-boot."""
-DEFAULT_MEMORY: Final = 256 << 20
-__all__ = ["COMMAND_LINE", "BootEnd", "BootRequest", "Booted", "MachineEnd", "ended"]
+__all__ = ["BootEnd", "Booted", "MachineEnd", "ended"]
 
 BEGAN: Final = datetime(2026, 1, 1, tzinfo=UTC)
 _LINE_MOST: Final = 4096
 """Bytes of a line that are kept until it ends."""
-_X86_64: Final = 62  # e_machine
-_LOADER_SEEDS: Final = (6, 0)
-"""The version from which on a kernel takes a seed from its loader."""
-
-
-class BootRequest(Struct, frozen=True):
-    """A kernel to be booted.
-
-    Attributes:
-        kernel: path of the image.
-        initrd: path of the initial ramdisk, "" for none.
-        append: more words of the command line, which win over the usual ones.
-        memory: bytes.
-        init: path of the first program, or of a folder that becomes the root; "" for none.
-        modules: path of a folder of modules, "" for none.
-        chosen: names of modules; none for all of the folder.
-        seed: what the kernel's random numbers follow from.
-        disks: paths of raw images.
-        disk_memory: bytes of changed blocks that are kept at the most.
-    """
-
-    kernel: str
-    initrd: str = ""
-    append: str = ""
-    memory: int = DEFAULT_MEMORY
-    init: str = ""
-    modules: str = ""
-    chosen: tuple[str, ...] = ()
-    seed: int = 0
-    disks: tuple[str, ...] = ()
-    disk_memory: int = DEFAULT_CHANGES
 
 
 class Booted:
@@ -76,60 +33,88 @@ class Booted:
         kernel: the image.
         machine: with its memory laid out.
         log: of its console.
+        initrd: the initial ramdisk, as it is packed.
+        difference: what is not as it was when the boot was recorded, in words; "" for nothing.
     """
 
     def __init__(
         self,
-        request: BootRequest,
+        parts: Bootable,
         put: Callable[[bytes], None],
         stdin: int | None,
         *,
         repeats: bool = False,
-        kernel: KernelImage | None = None,
+        recorder: BootRecorder | None = None,
     ) -> None:
         """Lay the kernel out.
 
         Args:
-            request: what is to be booted.
+            parts: what the machine is made of.
             put: takes what the console writes, in pieces.
-            stdin: the descriptor that the console's input is read from; None for none.
+            stdin: the descriptor that the console's input is read from; None for none. A
+                recorded boot has its input with it.
             repeats: the machine may go back and run again; `log` has its console then.
-            kernel: the image of the request, where it is open.
+            recorder: writes down what the machine is given; None for nobody.
 
         Raises:
             CommandError: the memory is too little or too much, or this host boots no machine.
             ImageError: the image, or the ramdisk, cannot be read, or is of another architecture.
         """
-        if not LEAST <= request.memory <= MOST:
+        if not LEAST <= parts.memory <= MOST:
             raise CommandError(
                 f"--memory: a machine has {LEAST >> 20} MB to {MOST >> 20} MB, in steps of 4 KB"
             )
-        if len(request.disks) > DISKS_MOST:
-            raise CommandError(f"--disk: a machine has {DISKS_MOST} disks at the most")
-        self.kernel = kernel or bootable_kernel(request.kernel)
-        initrd = _ramdisk(request, self.kernel)
-        self._put, self._waiting = put, bytearray()
-        given = os.open(os.devnull, os.O_RDONLY) if stdin is None else stdin
-        self._input = ConsoleDescriptor(given, self.halt if os.isatty(given) else None)
-        self.log = ConsoleLog(self._input, self._written)
-        put, typed = (self.log.put, self.log) if repeats else (self._written, self._input)
-        self.machine = BareMachine(request.memory & -4096, put, typed, BEGAN)
-        self.log.clock = self.machine.clock
-        budget = ChangeBudget(request.disk_memory)
-        for path in request.disks:
-            self.machine.add_disk(RawDisk(path, budget))
-        line = command_line(_seed_word(self.kernel, request.seed), request.append)
-        prepare(self.machine.cpu, Boot(self.kernel.elf, line, initrd, request.seed))
+        self.kernel, self._parts, self._recorder = parts.kernel, parts, recorder
+        self.difference = ""
+        recorded = parts.recorded
+        self._put, self._waiting, self._written_all = put, bytearray(), hashlib.sha256()
+        self._input = _NothingTyped() if recorded is not None else _descriptor(stdin, self.halt)
+        self.log = ConsoleLog(
+            *(self._input, self._written, recorded.typed if recorded is not None else ()),
+            recorder.typed if recorder is not None else None,
+        )
+        logged = repeats or recorder is not None or recorded is not None
+        put, typed = (self.log.put, self.log) if logged else (self._written, self._input)
+        self.machine = BareMachine(parts.memory & -4096, put, typed, BEGAN)
+        self.log.attach(self.machine.clock, self.machine.halt)
+        budget = ChangeBudget(parts.disk_memory)
+        for number, image in enumerate(parts.images()):
+            tell = partial(recorder.read, number) if recorder is not None else None
+            seen = image if tell is None else WitnessedImage(image, tell)
+            self.machine.add_disk(RawDisk(seen, budget))
+        self.initrd = parts.initrd()
+        boot = Boot(self.kernel.elf, parts.line, self.initrd, parts.seed)
+        prepare(self.machine.cpu, boot)
+        if recorded is not None:
+            self.machine.halt_behind(recorded.until)
 
     def run(self) -> MachineEnd:
-        """Run until the kernel switches the machine off, or it is halted."""
+        """Run until the kernel switches the machine off, or it is halted.
+
+        A recorded boot runs as far as it is known.
+        """
+        recorded = self._parts.recorded
         try:
-            return self.machine.run()
+            end = self.machine.run()
         finally:
             self.flush()
+        if self._recorder is not None:
+            self._recorder.end(self._as_recorded(end))
+        if recorded is not None and recorded.end is not None and not self.log.stopping:
+            self.difference = _difference(recorded.end, self._as_recorded(end))
+        return end
+
+    def _as_recorded(self, end: MachineEnd) -> RecordedEnd:
+        return ended_boot(self.machine, end, self._written_all.digest())
+
+    @property
+    def damage(self) -> str:
+        """Why a recorded boot is not whole; "" for one that is, and where nothing was recorded."""
+        return self._parts.recorded.damage if self._parts.recorded is not None else ""
 
     def halt(self) -> None:
         """Stop the machine, from any thread."""
+        self.log.stopping = True
         self._input.close()
         self.machine.halt()
 
@@ -176,9 +161,17 @@ class Booted:
 
     def _written(self, data: bytes) -> None:
         """Collect a line: one byte a time would cost a system call each."""
+        self._written_all.update(data)
         self._waiting += data
-        if data == b"\n" or not self._input.over or len(self._waiting) > _LINE_MOST:
+        if data == b"\n" or self._is_watched or len(self._waiting) > _LINE_MOST:
             self.flush()
+        if self._recorder is not None:
+            self._recorder.passed()
+
+    @property
+    def _is_watched(self) -> bool:
+        """True if somebody may type an answer to what is written."""
+        return self._parts.recorded is None and not self._input.over
 
     def flush(self) -> None:
         """Pass on what the console has of a line that has not ended."""
@@ -187,56 +180,38 @@ class Booted:
             self._put(waiting)
 
 
-def boot_files(request: BootRequest) -> BootFiles:
-    """The files of the first file system of a boot, but for modules, as far as the host has them.
+class _NothingTyped:
+    """A `ConsoleInput` at which nobody types, and somebody could."""
 
-    They are read when somebody asks.
-    """
-    return BootFiles(lambda: unpacked(Ramdisk(request.initrd, request.init)))
+    over = False
 
+    def close(self) -> None:
+        """Give nothing any more."""
+        self.over = True
 
-def bootable_kernel(path: str) -> KernelImage:
-    """The kernel image at a path, which a machine boots.
-
-    Raises:
-        ImageError: it cannot be read, or is of another architecture.
-    """
-    if os.path.exists(path) and not is_kernel_image(path):
-        raise ImageError(f"{path}: no kernel image; a program is not booted: kprobe-tui run")
-    kernel = open_kernel(path)
-    check_bootable(kernel)
-    return kernel
+    def take(self, nanoseconds: int) -> bytes:
+        """Give nothing at once."""
+        return b""
 
 
-def check_bootable(kernel: KernelImage) -> None:
-    """Refuse a kernel image that no machine boots.
-
-    Raises:
-        ImageError: it is of another architecture, or for no machine.
-    """
-    elf = kernel.elf
-    if elf.machine != _X86_64:
-        name = MACHINES.get(elf.machine, hex(elf.machine))
-        raise ImageError(f"{elf.name}: kernels of x86-64 are booted, and this one is {name}")
-    if kernel.symbol("startup_64") is None:
-        raise ImageError(
-            f"{elf.name}: no kernel for a machine: it has no startup_64. User-mode Linux is a "
-            "program: kprobe-tui run"
-        )
+def _descriptor(stdin: int | None, halt: Callable[[], None]) -> ConsoleDescriptor:
+    """The input of a console; of nobody where there is no descriptor."""
+    given = os.open(os.devnull, os.O_RDONLY) if stdin is None else stdin
+    return ConsoleDescriptor(given, halt if os.isatty(given) else None)
 
 
-def command_line(*append: str) -> str:
-    """The usual command line, with more words behind: a kernel takes the last one of a name."""
-    return " ".join(filter(None, (COMMAND_LINE, *append)))
-
-
-def _seed_word(kernel: KernelImage, seed: int) -> str:
-    """The word by which a seed comes to kernels that take none from their loader.
-
-    Such kernels mix their command line into the pool (5.18, and the stable series of that time);
-    a word with a dot is for a module, and nobody misses it.
-    """
-    return f"kprobe_tui.seed={seed}" if seed and kernel.version < _LOADER_SEEDS else ""
+def _difference(recorded: RecordedEnd, now: RecordedEnd) -> str:
+    """Say what differs from the boot as it was recorded; "" for nothing."""
+    found = ""
+    if recorded.console != now.console:
+        found = "its console's output"
+    elif recorded.reason != now.reason:
+        found = f"its end: {recorded.reason}, now {now.reason}"
+    elif recorded.blocks != now.blocks:
+        found = f"its number of blocks: {recorded.blocks}, now {now.blocks}"
+    elif recorded.state != now.state:
+        found = f"its memory or registers, at {recorded.pc:#x}, now {now.pc:#x}"
+    return found and f"this boot is not the one that was recorded: another is {found}"
 
 
 def ended(end: MachineEnd, place: str) -> str:
@@ -251,11 +226,3 @@ def ended(end: MachineEnd, place: str) -> str:
     if end.reason is BootEnd.ASTRAY:
         return f"{end.reason.value}{at}: {end.text}"
     return f"{end.reason.value}{at}"
-
-
-def _ramdisk(request: BootRequest, kernel: KernelImage) -> bytes:
-    if request.chosen and not request.modules:
-        raise CommandError("--module names one of the modules in a folder: --modules DIR")
-    looks = not any(word.startswith("rdinit=") for word in request.append.split())
-    wanted = Ramdisk(request.initrd, request.init, request.modules, request.chosen, looks)
-    return assembled(wanted, kernel.release.release if request.modules else "")

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable
 from contextlib import ExitStack
 from typing import Final
 
-from msgspec import Struct, field
+from msgspec import Struct, msgpack
 from msgspec.structs import replace
 
 from engine.arch.plan import Mode
@@ -25,72 +25,18 @@ from engine.probes.kretprobe import Kretprobe
 from engine.probes.return_catchers import catcher_kind
 from engine.probes.techniques import chosen
 from engine.session.guest.session import Attach, Session
+from engine.session.headless import beside
 from engine.session.headless.declared import DeclaredChanges
+from engine.session.headless.observed import Call, Observed, ObservedElsewhere
 from engine.session.headless.replay import RecordedIO, ReplayedIO
 from engine.session.protocol.config import GuestConfig
-from engine.session.protocol.report import Report, Reports
+from engine.session.protocol.report import Report
 from engine.session.protocol.requests import DiffRequest, TraceOptions
 from engine.session.tracing.tracing import Tracing
 
 _PIECE: Final = 1 << 20
-
-
-class Call(Struct, frozen=True):
-    """A system call as it was made.
-
-    Attributes:
-        name: of the call.
-        arguments: its registers.
-        result: what it returned; None for one that did not return.
-        time: of the guest's clock when it was made.
-        registers: (name, value) of the general registers and flags when it was made.
-        pc: the program's own address behind it.
-    """
-
-    name: str
-    arguments: tuple[int, ...]
-    time: int
-    registers: tuple[tuple[str, int], ...]
-    pc: int
-    result: int | None = None
-
-    def __str__(self) -> str:
-        shown = ", ".join(f"{value:#x}" for value in self.arguments)
-        result = "?" if self.result is None else f"{self.result}"
-        return f"{self.name}({shown}) = {result}"
-
-
-class Observed(Struct):
-    """Everything observed of one run.
-
-    Attributes:
-        calls: its system calls.
-        reports: how it ended.
-        time: the guest's clock at the end.
-        memory: (start, end, name) of a mapping to the digests of its pieces.
-        hits: probe hits.
-        points: probed places, those among them whose code is gone at the end.
-        unseen: addresses of words of signals' frames that are not compared.
-        declared: the values that catching returns has replaced.
-        notices: what happened to probes without the user's doing.
-        read: (address, size) to memory at the end, as the program knows it, while it is kept.
-    """
-
-    calls: list[Call] = field(default_factory=list)
-    reports: Reports | None = None
-    time: int = 0
-    memory: dict[tuple[int, int, str], list[bytes]] = field(default_factory=dict)
-    hits: int = 0
-    points: int = 0
-    unseen: set[int] = field(default_factory=set)
-    declared: DeclaredChanges = field(default_factory=DeclaredChanges)
-    notices: tuple[str, ...] = ()
-    read: Callable[[int, int], bytes] | None = None
-
-    @property
-    def timed_out(self) -> bool:
-        """True if the host's limit of time has ended the run, at a place that means nothing."""
-        return self.reports is not None and self.reports.limit == "timeout"
+_WAITED: Final = 0.1
+"""Seconds that a run beside another may have waited: more of them are not its own time."""
 
 
 class Effect(Struct, frozen=True):
@@ -115,19 +61,19 @@ class Effect(Struct, frozen=True):
     cut: str = ""
 
 
-def compare(request: DiffRequest, attach: Attach) -> Effect:
+def compare(request: DiffRequest, attach: Attach, *, at_once: bool = False) -> Effect:
     """Run a guest twice, without and with the probes of a request.
 
     Args:
         request: the guest, whose clock must be its own, and the probes.
         attach: connects a run with the host.
+        at_once: the runs may be made at the same time, in two processes.
 
     Raises:
         ImageError: the guest cannot be run.
         ProbeError: a probe is not accepted.
         CommandError: the runs could differ without any probe.
     """
-    refused: list[str] = []
 
     def place(session: Session) -> None:
         tracing = Tracing(session, TraceOptions(output="/dev/null", mode=request.mode))
@@ -135,10 +81,8 @@ def compare(request: DiffRequest, attach: Attach) -> Effect:
             tracing.definitions.place(request.probes)
         if request.served:
             _serve(session, tracing)
-        refused.extend(remark.lines[0] for remark in session.remarks)
 
-    effect = compared(request.config, place, attach, request.mode)
-    return replace(effect, refused=tuple(refused))
+    return compared(request.config, place, attach, request.mode, at_once=at_once)
 
 
 def _serve(session: Session, tracing: Tracing) -> None:
@@ -167,6 +111,8 @@ def compared(
     place: Callable[[Session], None],
     attach: Attach,
     mode: Mode = Mode.STRICT,
+    *,
+    at_once: bool = False,
 ) -> Effect:
     """Run a guest twice, with anything done to the second session before it runs.
 
@@ -175,6 +121,8 @@ def compared(
         place: puts the probes into the second run's session.
         attach: connects a run with the host.
         mode: strictness of placement.
+        at_once: the runs may be made at the same time, in two processes; the second one's session
+            is then that of another process.
 
     Raises:
         CommandError: the runs could differ without any probe.
@@ -183,27 +131,127 @@ def compared(
         raise CommandError("--clock host makes two runs differ without any probe")
     if any(writable for _, writable in config.shares):
         raise CommandError("--share PATH:rw: the second run would see what the first one wrote")
-    recorded, times = RecordedIO(), _AccessTimes()
-    with ExitStack() as memories:
-        replaces = catcher_kind(config.returns, mode).trampoline
-        kept = memories if replaces else None
-        plain = _observe(config, recorded, lambda session, seen: times.show(session), attach, kept)
-        if plain.timed_out:
-            damage = plain.reports.damage if plain.reports is not None else ()
-            return Effect((), plain, Observed(), damage=damage, cut="the plain run")
+    replaces = catcher_kind(config.returns, mode).trampoline
+    runs = _Runs(config, place, attach, mode, keeps=replaces)
+    # Both would write the file of the schedule.
+    if not at_once or config.record_schedule is not None or not beside.can_be():
+        return runs.in_turn()
+    return runs.at_once()
+
+
+class _Runs:
+    """The two runs of a comparison."""
+
+    def __init__(
+        self,
+        config: GuestConfig,
+        place: Callable[[Session], None],
+        attach: Attach,
+        mode: Mode,
+        *,
+        keeps: bool,
+    ) -> None:
+        """`keeps`: their memory may have to be looked at once both have ended."""
+        self._config = config
+        self._place = place
+        self._attach = attach
+        self._mode = mode
+        self._keeps = keeps
+
+    def in_turn(self) -> Effect:
+        """Make the second one after the first."""
+        recorded, times = RecordedIO(), _AccessTimes()
+        with ExitStack() as memories:
+            plain = self._plain(recorded, times, memories)
+            if plain.timed_out:
+                return _cut(plain)
+            return self._after(plain, recorded, times, memories)
+
+    def _after(
+        self, plain: Observed, recorded: RecordedIO, times: "_AccessTimes", memories: ExitStack
+    ) -> Effect:
         replayed = ReplayedIO(recorded)
+        return _effect(plain, self._probed(replayed, times.accessed, memories), replayed)
 
+    def at_once(self) -> Effect:
+        """Make the second one in a process of its own meanwhile.
+
+        Where that does not come to an end, or has waited before the limit of time has cut it, it
+        is made again after the first.
+        """
+        with ExitStack() as memories:
+            try:
+                run = beside.RunBeside(self._beside)
+            except OSError:
+                return self.in_turn()
+            memories.callback(run.close)
+            recorded, times = beside.TellingIO(run.tell), _AccessTimes(run.tell_time)
+            plain = self._plain(recorded, times, memories)
+            if plain.timed_out:
+                return _cut(plain)
+            found = run.results()
+            if found is not None:
+                elsewhere = msgpack.decode(found, type=ObservedElsewhere)
+                probed = elsewhere.run
+                if not (probed.timed_out and elsewhere.waited > _WAITED):
+                    probed.read = run.read if self._keeps else None
+                    replayed = ReplayedIO(recorded)
+                    replayed.skip(elsewhere.taken, elsewhere.difference)
+                    return _effect(plain, probed, replayed)
+            run.close()
+            return self._after(plain, recorded, times, memories)
+
+    def _beside(
+        self, io: beside.FedIO, times: beside.FedTimes
+    ) -> tuple[bytes, beside.Serve | None]:
+        """The second run in its process."""
+        probed = self._probed(io, times.accessed, ExitStack())
+        read, probed.read = probed.read, None
+        found = ObservedElsewhere(probed, io.taken, io.difference, io.waited)
+        return msgpack.encode(found), read
+
+    def _plain(self, io: RecordedIO, times: "_AccessTimes", memories: ExitStack) -> Observed:
+        kept = memories if self._keeps else None
+        return _observe(
+            self._config,
+            io,
+            lambda session, seen: _show_times(session, times.accessed),
+            self._attach,
+            kept,
+        )
+
+    def _probed(
+        self, io: ReplayedIO, accessed: Callable[[int, int, int], int], memories: ExitStack
+    ) -> Observed:
         def probe(session: Session, seen: Observed) -> None:
-            times.show(session)
-            session.probes(mode)
+            session.probes(self._mode)
             seen.declared.note(session)
-            place(session)
+            self._place(session)
+            seen.refused = tuple(remark.lines[0] for remark in session.remarks)
+            _show_times(session, accessed)  # of what the guest asks for, not the placing
 
-        probed = _observe(config, replayed, probe, attach, kept)
-        lines = tuple(_difference(plain, probed, replayed))
-        damage = probed.reports.damage if probed.reports is not None else ()
-        cut = "the probed run" if probed.timed_out and not lines else ""
-        return Effect(lines, plain, probed, damage=damage, cut=cut)
+        kept = memories if self._keeps else None
+        return _observe(self._config, io, probe, self._attach, kept)
+
+
+def _cut(plain: Observed) -> Effect:
+    """The outcome where the limit of time has ended the plain run."""
+    damage = plain.reports.damage if plain.reports is not None else ()
+    return Effect((), plain, Observed(), damage=damage, cut="the plain run")
+
+
+def _effect(plain: Observed, probed: Observed, replayed: ReplayedIO) -> Effect:
+    """The outcome of both runs."""
+    lines = tuple(_difference(plain, probed, replayed))
+    damage = probed.reports.damage if probed.reports is not None else ()
+    cut = "the probed run" if probed.timed_out and not lines else ""
+    return Effect(lines, plain, probed, probed.refused, damage, cut)
+
+
+def _show_times(session: Session, accessed: Callable[[int, int, int], int]) -> None:
+    """Let a guest see when host files were read last."""
+    for volume in session.fs.host_volumes:
+        volume.accessed = accessed
 
 
 class _AccessTimes:
@@ -212,17 +260,19 @@ class _AccessTimes:
     A run reads files, so that the next one would see other times.
     """
 
-    def __init__(self) -> None:
-        """None is known."""
+    def __init__(self, tell: Callable[[int, int, int], None] | None = None) -> None:
+        """None is known; `tell` is called for each that is from now on."""
         self._known: dict[tuple[int, int], int] = {}
+        self._tell = tell
 
-    def show(self, session: Session) -> None:
-        """Let a guest see the times that are known."""
-        for volume in session.fs.host_volumes:
-            volume.accessed = self._accessed
-
-    def _accessed(self, device: int, number: int, time: int) -> int:
-        return self._known.setdefault((device, number), time)
+    def accessed(self, device: int, number: int, time: int) -> int:
+        """The time that a guest sees."""
+        key = device, number
+        if key not in self._known:
+            self._known[key] = time
+            if self._tell is not None:
+                self._tell(device, number, time)
+        return self._known[key]
 
 
 def _observe(
@@ -260,16 +310,16 @@ def _listen(session: Session, seen: Observed) -> None:
     pc = session.arch.roles.pc
     scratch = chosen(session.config.technique).scratch(session.arch)
     unseen = {pc, *scratch}
-    names = [
+    seen.names = names = tuple(
         register.name
         for register in session.arch.registers
         if register.group in ("general", "flags")
         and register.bits <= 64
         and register.name not in unseen
-    ]
+    )
 
     def enter(number: int, name: str, arguments: tuple[int, ...]) -> None:
-        values = tuple(zip(names, cpu.read_registers(names), strict=True))
+        values = tuple(cpu.read_registers(names))
         at = session.seen.hooks.original_pc(cpu.read_register(pc))
         last[machine.current.tid] = len(seen.calls)
         seen.calls.append(Call(name, arguments, cpu.blocks(), values, at))
@@ -332,7 +382,7 @@ def _difference(plain: Observed, probed: Observed, io: ReplayedIO) -> Iterable[s
         if left == right or _alike(left, right, probed.declared):
             continue
         yield f"system call {index + 1} differs"
-        yield from _calls(left, right, probed.declared)
+        yield from _calls(left, right, plain.names, probed.declared)
         return
     if io.difference:
         yield f"output or input differs: {io.difference}"
@@ -376,16 +426,18 @@ def _alike(left: Call, right: Call, declared: DeclaredChanges) -> bool:
         (left.name, left.time, left.pc, left.result)
         == (right.name, right.time, right.pc, right.result)
         and all(map(same, left.arguments, right.arguments))
-        and all(same(a, b) for (_, a), (_, b) in zip(left.registers, right.registers, strict=True))
+        and all(map(same, left.registers, right.registers))
     )
 
 
-def _calls(left: Call, right: Call, declared: DeclaredChanges) -> Iterable[str]:
+def _calls(
+    left: Call, right: Call, names: tuple[str, ...], declared: DeclaredChanges
+) -> Iterable[str]:
     yield f"plain:  {left} at {left.pc:#x}, time {left.time}"
     yield f"probed: {right} at {right.pc:#x}, time {right.time}"
     changed = [
         f"{name} {a:#x} / {b:#x}"
-        for (name, a), (_, b) in zip(left.registers, right.registers, strict=True)
+        for name, a, b in zip(names, left.registers, right.registers, strict=True)
         if not declared.same(a, b)
     ]
     if changed:

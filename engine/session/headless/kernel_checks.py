@@ -1,21 +1,25 @@
 """Verdicts on the places of a kernel image, without a run; large ones on all processors."""
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
 from typing import Final
 
 from msgspec import Struct
+from msgspec.msgpack import decode, encode
 
 from engine.errors import CommandError, KprobeTuiError
 from engine.image.kernel.recognition import is_kernel_image
 from engine.image.kernel.scratch import write_all
+from engine.probes.kernel_places import Outcome as PlaceOutcome
 from engine.session.kernel.opened import OpenedKernel
 from engine.session.kernel.verdict_rows import KernelRow as KernelRow
 from engine.session.kernel.verdict_rows import (
     entry_rows,
     function_starts,
     matching_starts,
+    place_counts,
     place_rows,
 )
 from engine.session.protocol.report import Report
@@ -33,15 +37,18 @@ class PlaceRows:
         self,
         starts: Sequence[int],
         rows_of: Callable[[Sequence[int]], Iterator[KernelRow]],
+        counts_of: "Callable[[Sequence[int]], Counter[PlaceOutcome]] | None" = None,
     ) -> None:
         """Nothing is judged yet.
 
         Args:
             starts: addresses of the functions.
             rows_of: gives the rows of some of them.
+            counts_of: counts those rows, where that is quicker than to make them.
         """
         self._starts = starts
         self._rows_of = rows_of
+        self._counts_of = counts_of or (lambda part: counts_of_rows(rows_of(part)))
 
     def __iter__(self) -> Iterator[KernelRow]:
         """The rows, in the order of their functions."""
@@ -59,13 +66,33 @@ class PlaceRows:
         Raises:
             KprobeTuiError: one of the processes died.
         """
+        return self._divided(lambda part: work(self._rows_of(part)))
+
+    def counts(self) -> "Counter[PlaceOutcome]":
+        """The number of rows by technique and rule, counted as `worked` works.
+
+        Raises:
+            KprobeTuiError: one of the processes died.
+        """
+        found: Counter[PlaceOutcome] = Counter()
+        for packed in self._divided(lambda part: encode(list(self._counts_of(part).items()))):
+            found.update(dict(decode(packed, type=list[tuple[PlaceOutcome, int]])))
+        return found
+
+    def _divided(self, work: Callable[[Sequence[int]], bytes]) -> Iterator[bytes]:
+        """The results of some work on some functions after the other."""
         workers = min(os.cpu_count() or 1, 8)
         parts = [self._starts[at : at + _CHUNK] for at in range(0, len(self._starts), _CHUNK)]
         if len(self._starts) < _ALONE or workers < 2:
-            return (work(self._rows_of(part)) for part in parts)
+            return map(work, parts)
         for _ in islice(self._rows_of(parts[0]), 1):
             pass  # all that they need is read before they part
-        return _forked(parts, lambda part: work(self._rows_of(part)), workers)
+        return _forked(parts, work, workers)
+
+
+def counts_of_rows(rows: Iterable[KernelRow]) -> "Counter[PlaceOutcome]":
+    """The number of rows by technique and rule."""
+    return Counter((row.technique, row.rule) for row in rows)
 
 
 class KernelChecked(Struct, frozen=True):
@@ -108,7 +135,11 @@ def check_kernel(request: CheckRequest) -> KernelChecked:
     rest = PlaceRows((), lambda _: iter(()))
     if request.everything:
         starts = function_starts(opened)
-        rest = PlaceRows(starts, lambda part: place_rows(opened, part, together=False))
+        rest = PlaceRows(
+            starts,
+            lambda part: place_rows(opened, part, together=False),
+            lambda part: place_counts(opened, part),
+        )
     elif choice.together:
         starts = matching_starts(opened, request.functions or ("*",))
         rest = PlaceRows(starts, lambda part: place_rows(opened, part, together=True))

@@ -19,8 +19,17 @@ _VARIABLES: Final = "!__k???tab_* & !__crc_*"
 
 
 class PerfListing(Struct, frozen=True):
-    """Lines of a listing, and remarks about it."""
+    """Lines of a listing, and remarks about it.
 
+    Attributes:
+        kind: definition, vars, lines or funcs.
+        asked: the definition, place or range; "" for functions.
+        lines: of the text.
+        remarks: about it.
+    """
+
+    kind: str
+    asked: str
     lines: list[str]
     remarks: list[str]
 
@@ -46,16 +55,17 @@ def perf_listing(request: PerfRequest) -> Iterator[PerfListing]:
         for text in request.definitions:
             yield _definitions(file, text, inlines=request.inlines)
         for text in request.variables:
-            yield PerfListing(_lists(file, request).at(text), [])
+            yield PerfListing("vars", text, _lists(file, request).at(text), [])
         for text in request.lines:
-            yield PerfListing(lines_of(_debugged(file), file.symbols, text), [])
+            source = lines_of(_debugged(file), file.symbols, text)
+            yield PerfListing("lines", text, source, [])
         if request.functions:
             accepts = NameFilter(request.filter or _FUNCTIONS).accepts
             names = [name for name in file.symbols.names() if accepts(name)]
             if not names:
                 shown = request.filter or _FUNCTIONS
                 raise CommandError(f'Failed to find symbols matched to "{shown}" in {file.path}')
-            yield PerfListing(names, [])
+            yield PerfListing("funcs", "", names, [])
 
 
 def _definitions(file: PerfFile, text: str, *, inlines: bool) -> PerfListing:
@@ -66,7 +76,8 @@ def _definitions(file: PerfFile, text: str, *, inlines: bool) -> PerfListing:
         else f"{event.event} at {event.place}: {fetch.text()}: {fetch.wrong}"
         for event, fetch in outcome.wrong
     ]
-    return PerfListing([event.text() for event in outcome.events], [*outcome.remarks, *wrong])
+    found = [event.text() for event in outcome.events]
+    return PerfListing("definition", text, found, [*outcome.remarks, *wrong])
 
 
 def _debugged(file: PerfFile) -> ProbedFile:

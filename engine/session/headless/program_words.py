@@ -84,6 +84,10 @@ class ProgramWords:
 
     def definitions(self, typed: str) -> list[str]:
         """Definitions of events that begin so."""
+        scheduled = f"{sched.GROUP}:"
+        if typed.startswith(scheduled):
+            names = (f"{scheduled}{name}" for name in sched.BY_NAME)
+            return [name for name in names if name.startswith(typed)]
         group, slash, _ = typed.partition("/")
         if slash and group in (sched.GROUP, syscalls.GROUP):
             return [name for name in self._kernel_events(group) if name.startswith(typed)][:MOST]
@@ -98,7 +102,8 @@ class ProgramWords:
         """The events of a group that need no definition."""
         if group == sched.GROUP:
             return [f"{group}/{name}" for name in sched.BY_NAME]
-        browser = self._browser
+        known = self if self._config is not None else ProgramWords(GuestConfig(_ANY))
+        browser = known._browser  # where no guest is named yet, this machine's calls
         calls = [] if browser is None else browser.kernel_names(group)
         return [f"{group}/sys_{kind}_{call}" for call in calls for kind in ("enter", "exit")]
 

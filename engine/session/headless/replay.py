@@ -87,6 +87,12 @@ class ReplayedIO(HostIO):
         self.now: Callable[[], int] = lambda: 0
         self.difference = ""
 
+    def skip(self, count: int, difference: str) -> None:
+        """Be as after so many answers, and with this difference."""
+        for _ in range(count):
+            self._calls.popleft()
+        self.difference = difference
+
     def _give(self, key: tuple[Any, ...], otherwise: Any) -> Any:
         if self._calls and not self.difference:
             known, result = self._calls[0]

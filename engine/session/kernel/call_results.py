@@ -119,14 +119,22 @@ class _Image:
     def symbol(self, address: int) -> str:
         return ""
 
+    def expanded(self, text: str) -> str:
+        """The text itself: no macros are known."""
+        return text
+
     def afterwards(self, pages: Mapping[int, bytes]) -> "_Image":
         return self
 
     def local(self, name: str) -> TypedValue | None:
         return None
 
-    def functions(self, name: str) -> list[TypedValue]:
+    def functions(self, name: str, *, nearest: bool = True) -> list[TypedValue]:
         return []
+
+    def is_namespace(self, name: str) -> bool:
+        """Kernels have no namespaces."""
+        return False
 
     def linked(self, name: str) -> int | None:
         return None
@@ -149,6 +157,9 @@ class _Image:
 
     def store(self, place: Place, data: bytes) -> NoReturn:
         raise CommandError("nothing is changed here")
+
+    def construct(self, address: int, kind: CType, arguments: list[TypedValue]) -> NoReturn:
+        raise CommandError("nothing is called here")
 
     def call(self, address: int, result: CType, arguments: list[TypedValue]) -> NoReturn:
         raise CommandError("nothing is called here")

@@ -3,6 +3,7 @@
 import errno
 import re
 from bisect import bisect_left
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from fnmatch import translate
 from itertools import takewhile
@@ -12,7 +13,8 @@ from msgspec import Struct
 
 from engine.arch.kernelprobes import KernelRefusal
 from engine.errors import ProbeError
-from engine.probes.kernel_places import FTRACE, OPTIMISED, KernelVerdict
+from engine.probes.kernel_places import FTRACE, NOTRACE, OPTIMISED, REJECTED, KernelVerdict
+from engine.probes.kernel_places import Outcome as PlaceOutcome
 from engine.session.kernel.opened import OpenedKernel
 
 if TYPE_CHECKING:
@@ -127,8 +129,8 @@ def row_of(
         else:
             reason = _REASONS.get(technique, _NO_REASON)
         name = verdict.refusal.errno if verdict.refusal is not None else ""
-        technique = technique or "rejected"
-        if verdict.refusal is not None and rule == "kernel.notrace":
+        technique = technique or REJECTED
+        if verdict.refusal is not None and rule == NOTRACE:
             raw = opened.places.registered(verdict.address).refusal
             registered = raw.errno if raw is not None else ""
         else:
@@ -137,7 +139,7 @@ def row_of(
     if outcome is not None:
         if outcome.rc:
             name = error_name(-outcome.rc)
-            technique = "rejected"
+            technique = REJECTED
             error, column = outcome.text or "", outcome.column
             command = getattr(outcome.error, "command", "")
             reason = reason or error or _without(str(outcome.error), line, name)
@@ -250,6 +252,23 @@ def place_rows(
             found = (places.crowded(verdict, armed) for verdict in verdicts)
         for verdict in found:
             yield row_of(where, verdict.address, verdict)
+
+
+def place_counts(opened: OpenedKernel, starts: Sequence[int]) -> "Counter[PlaceOutcome]":
+    """The number of rows that `place_rows` gives, probed one by one, by technique and rule.
+
+    Args:
+        opened: the image.
+        starts: of the functions.
+    """
+    found: Counter[PlaceOutcome] = Counter()
+    for start in starts:
+        places = opened.at(start).places
+        function = places.function(start)
+        if function is not None:
+            end = function.start + _without_fill(function.code)
+            found.update(places.counted(function, end))
+    return found
 
 
 def _without_fill(code: bytes) -> int:

@@ -25,12 +25,15 @@ from engine.session.tracing.tracing import Tracing
 from engine.trace import synthetic
 from engine.trace.export import CannotError, ExportPlace, kprobe_line, uprobe_line
 from engine.trace.kernel_rows import KernelEvent, RowMaker, row_maker
-from engine.trace.rows import EventInfo
+from engine.trace.rows import EventInfo, EventSource
 from engine.trace.trigger import EventTrigger, TriggerAction
 
 UPROBES: Final = "uprobe_events"
 KPROBES: Final = "kprobe_events"
 _ALL_THE_SAME: Final = "(a '!' in front of the definition places it all the same)"
+_BY_HAND: Final = (
+    "trace has it in the guest; trace --list-as tracefs writes the lines for a kernel"
+)
 _OTHERS: Final = {
     TriggerAction.STACK: "it would record the kernel's own stack: give --stack",
     TriggerAction.SNAPSHOT: "the rows are read as they come",
@@ -91,16 +94,7 @@ class KernelProbes:
         self._arch = tracing.session.arch
         self._groups: dict[str, str] = {}
         if tracing.kernel_infos:
-            first = tracing.kernel_infos[0]
-            if first.group == synthetic.GROUP:
-                raise CommandError(
-                    f"{first.group}/{first.name}: live counts the kernel's events, and makes none"
-                    " of them"
-                )
-            raise CommandError(
-                f"{first.group}/{first.name}: live places probes only; events that the kernel has"
-                " without one are not read"
-            )
+            raise CommandError(_not_here(tracing.kernel_infos[0], tracing))
         self.left_out: list[str] = []
         patterned = {
             (one.event.info.group, one.event.info.name) for one in tracing.definitions.patterned
@@ -302,6 +296,26 @@ def _probes(tracing: Tracing, host_path: Callable[[str], str]) -> Iterator[LiveP
         info = tracing.infos[definition.group, definition.event]
         exported = replace(exported, path=host_path(exported.path))
         yield LiveProbe(info, place, exported, KPROBES if kernel else UPROBES)
+
+
+def _not_here(info: EventInfo, tracing: Tracing) -> str:
+    """Why an event is none of live's, and what there is instead.
+
+    Args:
+        info: the event, which is no probe's.
+        tracing: the trace that has it.
+    """
+    name = f"{info.group}/{info.name}"
+    if info.source is EventSource.EPROBE:
+        if tracing.event_probes is not None and tracing.event_probes.on_probe(info):
+            return (
+                f"{name}: Linux has event probes on tracepoints alone, and {info.attached} is a"
+                " probe: give that one the arguments, and --filter, itself"
+            )
+        return f"{name}: live places probes only, and this is an event probe: {_BY_HAND}"
+    if info.group == synthetic.GROUP:
+        return f"{name}: live counts the kernel's events, and makes none of them: {_BY_HAND}"
+    return f"{name}: live places probes only, and this event has none: {_BY_HAND}"
 
 
 def _release() -> tuple[int, ...]:

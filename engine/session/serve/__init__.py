@@ -3,8 +3,8 @@
 gdb's remote protocol: `packets` is the framing, `address` where a server listens, `peers` who has
 connected, `packet_streams` what bytes come by, `connection` and `serving` one front end and all of
 them; `taken_output` sends on what a guest writes; `gdbserver` is what gdb asks, `target` has the
-documents that it reads, `gdbsignals` its numbers of signals, `linkmap` and `guestfiles` what it
-wants to know of libraries and files. `dap` is the protocol of editors. Both have `commandline`,
+documents that it reads, `gdbsignals` its numbers of signals, `guestfiles` what it wants to know
+of files. `dap` is the protocol of editors. Both have `commandline`,
 lines that are passed on, `programmemory`, `watched`, bytes that stop the guest, and `attention`,
 which a guest that runs pays to both. `web` shows our own front end in a browser.
 

@@ -25,6 +25,7 @@ from engine.session.debugger.debugger import Debugger
 from engine.session.debugger.interpreter import Halting, HaltWish, Interpreter
 from engine.session.debugger.places import CodePlace
 from engine.session.debugger.stops import UserStop, UserWatchpoint
+from engine.session.inspect.linkmap import link_maps
 from engine.session.protocol import commands as cmd
 from engine.session.protocol import events as ev
 from engine.session.protocol.config import GuestConfig, Mode
@@ -35,7 +36,6 @@ from engine.session.serve.attention import AttentionTimer
 from engine.session.serve.commandline import PassedLines, RecordedEvents
 from engine.session.serve.gdbsignals import GDB_SIGNALS, LINUX_SIGNALS
 from engine.session.serve.guestfiles import GuestFiles
-from engine.session.serve.linkmap import link_maps
 from engine.session.serve.packets import MOST, Documents, escaped, number
 from engine.session.serve.programmemory import ProgramMemory
 from engine.session.serve.taken_output import PipedStreams

@@ -7,26 +7,28 @@ frames. A boot that has ended badly is told as a stop, so that its cause can be 
 """
 
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Final
 
 from engine.arch.gdbtarget import GdbRegister
 from engine.cpu.unicorn_system import PAGE
+from engine.cpu.unicorn_watches import READ, WRITE, DataRange
 from engine.errors import CommandError, GuestFaultError, KprobeTuiError
 from engine.escaping import escaped as shown
 from engine.machine.machine import BootEnd
 from engine.machine.stepping import MachineMoment
+from engine.session.booted.frames import BootFrames
+from engine.session.booted.stacks import BootStacks
 from engine.session.headless.booting import Booted, ended
 from engine.session.kernel.opened import OpenedKernel
+from engine.session.machine.catches import KernelCatches
 from engine.session.machine.debugging import DebuggedMachine
 from engine.session.machine.symbolfile import symbol_file
 from engine.session.serve import target
 from engine.session.serve.answering import LeaveError
 from engine.session.serve.packets import MOST, Documents, escaped, number
 from engine.session.serve.servedfile import ServedFile
-from engine.session.tracing.boot_frames import BootFrames
-from engine.session.tracing.boot_stacks import BootStacks
 
 _SIZE: Final = 0x8000
 """Bytes of a packet that gdb may send."""
@@ -38,6 +40,9 @@ _SUPPORTED: Final = (
 ).encode()
 _REVERSE: Final = b";ReverseStep+;ReverseContinue+"
 _SOFTWARE, _HARDWARE = b"0", b"1"
+_WATCHES: Final = {b"2": WRITE, b"3": READ, b"4": READ | WRITE}
+"""Kinds of watchpoints: of stores, of loads, of both."""
+_WATCH_NAMES: Final = {WRITE: b"watch", READ: b"rwatch", READ | WRITE: b"awatch"}
 _THREAD: Final = 1
 _TRAP, _INTERRUPT, _ABORT = 5, 2, 6
 _FILE: Final = "/kprobe-tui/vmlinux"
@@ -48,6 +53,7 @@ monitor bt                the call stack, by the kernel's own unwind tables
 monitor task              the task that runs
 monitor moment            where the machine stands: blocks.instructions, and its time
 monitor seek BLOCKS[.N]   go to a moment where the machine has been
+monitor catch KIND...     stop where the kernel tells of an oops, panic, warn; off: nowhere
 """
 
 
@@ -65,6 +71,7 @@ class MachineServer:
         tell: Callable[[str], object],
         *,
         past: bool,
+        catches: Sequence[str] = (),
     ) -> None:
         """Take a machine that has not run.
 
@@ -73,9 +80,10 @@ class MachineServer:
             opened: the kernel in it.
             tell: takes remarks for whoever has started the server.
             past: gdb may go backwards.
+            catches: what the machine stops at by itself, of `CATCHES`.
 
         Raises:
-            CommandError: gdb is not served for such a machine.
+            CommandError: gdb is not served for such a machine, or the kernel tells of none such.
         """
         self._booted, self._opened, self._tell = booted, opened, tell
         gdb = opened.arch.gdb_system
@@ -93,6 +101,9 @@ class MachineServer:
         )
         self._frames = BootFrames(machine, self._stacks, opened)
         self._wanted: set[int] = set()
+        self._watched: set[DataRange] = set()
+        self._catches = KernelCatches(opened, machine)
+        self._catch(catches)
         self._stop = b"T05"
         # gdb waits a few seconds for an answer: the file is there before anybody can ask for it.
         self._files = ServedFile(_FILE, symbol_file(opened.image, opened.arch))
@@ -162,6 +173,7 @@ class MachineServer:
     def run_to_end(self) -> int:
         """Let the machine run on without gdb; its exit code."""
         self._machine.stop_at(set())
+        self._machine.watch(())
         while self._machine.end is None:
             self._machine.go()
         self._tell_end()
@@ -220,20 +232,62 @@ class MachineServer:
 
     def _insert(self, rest: bytes) -> bytes:
         words = rest.split(b";")[0].split(b",")
+        if words[0] in _WATCHES:
+            watched = _watched(words)
+            self._machine.watch(self._watched | {watched})
+            self._watched.add(watched)
+            return _OK
         if words[0] not in (_SOFTWARE, _HARDWARE):
-            return b""  # gdb steps, and looks itself
+            return b""
         address = number(words[1])
-        self._machine.stop_at(self._wanted | {address})
+        self._machine.stop_at(self._wanted | {address} | self._catches.places)
         self._wanted.add(address)
         return _OK
 
     def _remove(self, rest: bytes) -> bytes:
         words = rest.split(b",")
+        if words[0] in _WATCHES:
+            self._watched.discard(_watched(words))
+            self._machine.watch(self._watched)
+            return _OK
         if words[0] not in (_SOFTWARE, _HARDWARE):
             return b""
         self._wanted.discard(number(words[1]))
-        self._machine.stop_at(self._wanted)
+        self._machine.stop_at(self._wanted | self._catches.places)
         return _OK
+
+    def _catch(self, kinds: Sequence[str]) -> None:
+        """Stop at these kinds of what the kernel tells, besides the breakpoints."""
+        self._catches.choose(kinds)
+        self._machine.stop_at(self._wanted | self._catches.places)
+
+    def _stopped(self) -> bytes:
+        """The reply at a place where the machine was to stop.
+
+        gdb goes on by itself from a breakpoint that it does not know: what is caught is a signal.
+        """
+        if reply := self._accessed():
+            return reply
+        caught = self._catches.caught()
+        if caught:
+            self._say(caught + "\n")
+        known = self._machine.pc in self._wanted
+        return b"T%02x" % _TRAP + b"swbreak:;" if known or not caught else b"T%02x" % _ABORT
+
+    def _step_reply(self) -> bytes:
+        return self._accessed() or b"T%02x" % _TRAP
+
+    def _accessed(self) -> bytes:
+        """The reply at an access to watched data; b"" elsewhere."""
+        access = self._machine.accessed
+        if access is None:
+            return b""
+        found = [one for one in self._watched if access.meets(one)]
+        if not found:
+            return b""
+        watched = min(found)
+        at = max(access.address, watched.first)
+        return b"T%02x%s:%x;" % (_TRAP, _WATCH_NAMES[watched.kinds], at)
 
     # -- motions ----------------------------------------------------------------------------
 
@@ -252,9 +306,7 @@ class MachineServer:
             self._tell_end()
             self._stop = b"W00" if self.ended else b"T%02x" % _ABORT
         elif stopped:
-            self._stop = b"T%02x" % _TRAP
-            if not step:
-                self._stop += b"swbreak:;"
+            self._stop = self._step_reply() if step else self._stopped()
         elif behind and not machine.is_past:
             self._stop = b"T05replaylog:end;"
         else:
@@ -268,7 +320,7 @@ class MachineServer:
             return b""
         found = machine.step_back() if rest == b"s" else machine.go_back()
         if found:
-            self._stop = b"T%02x" % _TRAP + (b"swbreak:;" if rest == b"c" else b"")
+            self._stop = self._stopped() if rest == b"c" else self._step_reply()
         elif machine.moment == machine.oldest:
             self._stop = b"T05replaylog:begin;"
         else:
@@ -381,6 +433,10 @@ class MachineServer:
                         self._told_moment()
                         + "gdb notices with: maintenance flush register-cache\n"
                     )
+                case "catch":
+                    if rest.strip():
+                        self._catch([] if rest.strip() == "off" else rest.split())
+                    return f"caught: {', '.join(self._catches.kinds.values()) or 'nothing'}\n"
                 case "help" | "":
                     return _HELP
         except KprobeTuiError as error:
@@ -396,6 +452,18 @@ class MachineServer:
         if not blocks.isdecimal() or (steps and not steps.isdecimal()):
             raise CommandError("monitor seek BLOCKS or BLOCKS.INSTRUCTIONS, as monitor moment")
         self._machine.seek(MachineMoment(int(blocks), int(steps or 0)))
+
+
+def _watched(words: Sequence[bytes]) -> DataRange:
+    """The data of a watchpoint: its kind, address and size.
+
+    Raises:
+        ValueError: there is none such.
+    """
+    first, size = number(words[1]), number(words[2])
+    if not 0 < size <= _SIZE or first + size > 1 << 64:
+        raise ValueError(words)
+    return DataRange(first, size, _WATCHES[words[0]])
 
 
 assert PAGE < _SIZE < MOST

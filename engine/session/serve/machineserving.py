@@ -1,11 +1,12 @@
 """Serves a booted machine to gdb."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from engine.errors import CommandError
-from engine.session.headless.booting import Booted, BootRequest
+from engine.session.headless.bootable import bootable
+from engine.session.headless.booting import Booted
 from engine.session.kernel.opened import OpenedKernel
-from engine.session.protocol.kernels import KernelChoice
+from engine.session.protocol.kernels import BootRequest, KernelChoice
 from engine.session.serve.machineserver import MachineServer
 from engine.session.serve.serving import STDIO, Tell, serve_at
 
@@ -18,6 +19,7 @@ def serve_machine(
     tell: Tell,
     *,
     past: bool,
+    catches: Sequence[str] = (),
 ) -> int:
     """Serve a machine to gdb, one client after another; the exit code.
 
@@ -28,6 +30,7 @@ def serve_machine(
         stdin: descriptor of the console's input.
         tell: takes what the user should know.
         past: gdb may go backwards.
+        catches: what the machine stops at by itself.
 
     Raises:
         KprobeTuiError: the kernel cannot be booted, or nobody could reach the address.
@@ -39,7 +42,10 @@ def serve_machine(
         )
 
     def make() -> MachineServer:
-        booted = Booted(request, put, stdin, repeats=past)
-        return MachineServer(booted, OpenedKernel(booted.kernel, KernelChoice()), tell, past=past)
+        booted = Booted(bootable(request), put, stdin, repeats=past)
+        if booted.damage:
+            tell(booted.damage)
+        opened = OpenedKernel(booted.kernel, KernelChoice())
+        return MachineServer(booted, opened, tell, past=past, catches=catches)
 
     return serve_at(address, make, tell)

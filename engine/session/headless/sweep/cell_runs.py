@@ -113,7 +113,9 @@ def _lines(remarks: tuple[Report, ...]) -> tuple[str, ...]:
 def _traced(request: TraceRequest, work: CellWork, end: float | None) -> CellFacts:
     folder = Path(work.folder)
     target = folder / "trace"
-    options = replace(request.options, format=ParquetFormat.name, output=str(target))
+    # What a killed cell has recorded is dropped: no file beside its tables would be looked at.
+    form = ParquetFormat.name
+    options = replace(request.options, format=form, output=str(target), backed=False)
     clocks: list[int] = []
 
     @contextmanager

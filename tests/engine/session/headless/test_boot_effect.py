@@ -13,7 +13,8 @@ from engine.session.headless.boot_effect import (
     BootEffect,
     ComparedBoot,
 )
-from engine.session.headless.booting import BootRequest
+from engine.session.headless.bootable import bootable
+from engine.session.protocol.kernels import BootRequest
 from engine.session.protocol.requests import ProbeRequest
 
 AT = 1_234_567
@@ -54,7 +55,7 @@ def compared(second: type[ComparedBoot], probes: ProbeRequest | None) -> BootEff
     def make(
         stack: ExitStack, put: Callable[[bytes], None] | None
     ) -> tuple[ComparedBoot, ComparedBoot]:
-        plain, probed = _Short(request.boot, put), second(request.boot)
+        plain, probed = _Short(bootable(request.boot), put), second(bootable(request.boot))
         if probes is not None:
             probed.probe(request, stack)
         return plain, probed

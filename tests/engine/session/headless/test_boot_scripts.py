@@ -6,7 +6,7 @@ from kernelimages import AMD64_61, image_path
 
 from engine.machine.machine import BootEnd
 from engine.session.headless.boot_scripts import opened_boot_script
-from engine.session.headless.booting import BootRequest
+from engine.session.protocol.kernels import BootRequest
 from engine.session.protocol.scripts import BootScriptRequest
 from engine.trace.bpftrace.text import WrongScriptError
 
@@ -49,6 +49,7 @@ def outcome(script: str, form: str = "text") -> tuple[str, BootEnd, int | None, 
     return printed.decode(), end.reason, scripted.exit_code, warned.decode()
 
 
+@pytest.mark.slow
 def test_a_script_sees_a_kernel_begin_and_ends_it() -> None:
     text, reason, code, warned = outcome(SCRIPT)
     assert (reason, code) == (BootEnd.OFF, 7)

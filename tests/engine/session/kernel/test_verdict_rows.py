@@ -4,15 +4,32 @@ The rows are a sample of what Linux answered when probes were put there (see tes
 `kernelscore`); what else it said of itself is compared in test_golden_kernels.
 """
 
+from collections import Counter
 from functools import lru_cache
 
 import pytest
-from kernelimages import AMD64_61, DATA, GOLDEN, SLOW_612, SLOW_ARM64, image_path, module_path
+from kernelimages import (
+    AMD64_61,
+    DATA,
+    GOLDEN,
+    MODULES,
+    SLOW_612,
+    SLOW_ARM64,
+    image_path,
+    module_path,
+)
 from kernelscore import SCORERS, ScoredKernel
 
+from engine.probes.kernel_places import KernelPlaces, KernelVerdict
 from engine.session.kernel.definition_answers import defined_rows
 from engine.session.kernel.opened import OpenedKernel
-from engine.session.kernel.verdict_rows import entry_rows, function_starts, matching_starts
+from engine.session.kernel.verdict_rows import (
+    entry_rows,
+    function_starts,
+    matching_starts,
+    place_counts,
+    place_rows,
+)
 from engine.session.protocol.kernels import KernelChoice
 
 KERNELS = (AMD64_61, SLOW_612, SLOW_ARM64)
@@ -79,3 +96,45 @@ def test_modules_that_are_loaded_are_known() -> None:
     places = [each.places for each in kernel.loaded]
     # Thunks and landing pads are the kernel's.
     assert places[0]._rules._thunks == kernel.places._rules._thunks  # type: ignore[attr-defined]
+
+
+COUNTED = 29
+"""Of so many functions one is counted in the fast tests."""
+
+
+@pytest.mark.parametrize("name", KERNELS)
+def test_counts_are_those_of_the_rows(name: str) -> None:
+    """Places judged all at once, and one by one with the reason of each."""
+    kernel = opened(name)
+    starts = function_starts(kernel)[::COUNTED]
+    rows = place_rows(kernel, starts, together=False)
+    expected = Counter((row.technique, row.rule) for row in rows)
+    assert sum(expected.values()) > 30_000
+    assert len(expected) >= 4
+    assert place_counts(kernel, starts) == expected
+
+
+@pytest.mark.slow
+def test_counts_of_a_whole_kernel_and_its_modules() -> None:
+    kernel = opened(AMD64_61)
+    modules = (OpenedKernel.open(module_path(name), KernelChoice()) for name in MODULES)
+    for each in (kernel, *modules):
+        starts = function_starts(each)
+        rows = place_rows(each, starts, together=False)
+        assert place_counts(each, starts) == Counter((row.technique, row.rule) for row in rows)
+
+
+def test_few_places_are_counted_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those that a table's site decides about, and the first of most functions."""
+    kernel = opened(AMD64_61)
+    starts = function_starts(kernel)[::COUNTED]
+    asked: list[int] = []
+    judge = KernelPlaces.event
+
+    def counted(places: KernelPlaces, address: int) -> KernelVerdict:
+        asked.append(address)
+        return judge(places, address)
+
+    monkeypatch.setattr(KernelPlaces, "event", counted)
+    counts = place_counts(kernel, starts)
+    assert len(asked) < 0.05 * sum(counts.values())

@@ -120,12 +120,21 @@ def test_triggers_that_mean_something_else_there(trigger: str, why: str) -> None
             KernelProbes(trace)
 
 
-def test_events_without_a_probe_are_refused() -> None:
-    with (
-        defined("p:a deposit", "syscalls/sys_enter_write") as trace,
-        pytest.raises(CommandError, match="live places probes only"),
-    ):
+@pytest.mark.parametrize(
+    ("line", "why"),
+    [
+        ("syscalls/sys_enter_write", "live places probes only, and this event has none"),
+        ("e:b syscalls.sys_enter_write n=$count", "event probe: trace has it"),
+        ("e:b kprobes.a ip=$__probe_ip", "Linux has event probes on tracepoints alone"),
+        ("s:made u64 a", "makes none of them: trace has"),
+    ],
+)
+def test_events_without_a_probe_are_refused(line: str, why: str) -> None:
+    with defined("p:a deposit", line) as trace, pytest.raises(CommandError, match=why):
         KernelProbes(trace)
+
+
+def test_nothing_to_place_is_refused() -> None:
     with defined() as trace, pytest.raises(CommandError, match="nothing to place"):
         KernelProbes(trace)
 

@@ -486,9 +486,9 @@ def test_what_is_not_the_protocol_ends_it_and_none_of_it_is_taken(data: bytes, w
 
 WORDS_FOR_CLIENTS = (
     "print output x display undisplay whatis ptype backtrace frame up down disassemble info break"
-    " tbreak hbreak thbreak rbreak dprintf skip watch rwatch awatch find vmmap printf catch tcatch"
-    " handle delete clear enable disable condition ignore mark unmark diff compare-sections set"
-    " unset show echo help apropos"
+    " tbreak hbreak thbreak rbreak dprintf skip watch rwatch awatch macro find vmmap printf catch"
+    " tcatch handle delete clear enable disable condition ignore mark unmark diff compare-sections"
+    " set unset show echo help apropos"
 )
 
 

@@ -78,7 +78,10 @@ def test_backtraces_of_gdb_are_those_of_the_kernels_own_tables(tmp_path: Path) -
 @pytest.mark.slow
 @needs_host_code
 def test_the_way_back_from_a_panic_leads_to_its_cause(tmp_path: Path) -> None:
-    """A boot without its init panics; gdb goes back to the call before, and forward again."""
+    """A boot without its init panics; gdb goes back to the call before, and forward again.
+
+    Who has written to a variable last is found by a watchpoint on the way back.
+    """
     disk = initrd(tmp_path, "#!/bin/sh\nexit 3\n")
     output = driven(
         tmp_path,
@@ -104,6 +107,14 @@ def test_the_way_back_from_a_panic_leads_to_its_cause(tmp_path: Path) -> None:
         "monitor nothing",
         "monitor help",
         "delete",
+        "watch *(int *)&system_state",
+        "continue",
+        "continue",
+        "continue",
+        "info symbol $pc",
+        "reverse-continue",
+        "x/i $pc",
+        "delete",
         "continue",
         "monitor bt",
         "set $rax = 0x1234",
@@ -121,6 +132,10 @@ def test_the_way_back_from_a_panic_leads_to_its_cause(tmp_path: Path) -> None:
     symbols = re.findall(r"^(\S+) (?:\+ \d+ )?in section", output, re.M)
     assert symbols[1] == "do_exit"
     assert symbols[0] != "do_exit"
+    values = re.findall(r"^Old value = (\S+)\nNew value = (\d+)", output, re.M)
+    assert values == [("<unreadable>", "1"), ("1", "2"), ("2", "3"), ("3", "2")]
+    assert symbols[2] == "kernel_init"
+    assert re.search(r"<kernel_init\+\d+>:\tmovl +\$0x3,0x", output)
     assert len(re.findall("SIGABRT", output)) == 2
     assert re.search(r"^\d{9}\.\d+, \d\.\d{9} s$", output, re.M)
     assert re.search(r"^init 1$", output, re.M)
@@ -135,3 +150,24 @@ def test_the_way_back_from_a_panic_leads_to_its_cause(tmp_path: Path) -> None:
     assert "stack 77" in output
     assert "No more reverse-execution history" in output
     assert re.search(r"^#\d+ +0x[0-9a-f]+ in panic\+", output, re.M)
+
+
+@pytest.mark.slow
+@needs_host_code
+def test_a_machine_stops_where_its_kernel_panics(tmp_path: Path) -> None:
+    """gdb has no breakpoint there; what is caught is a signal, and the boot goes on from it."""
+    output = driven(
+        tmp_path,
+        initrd(tmp_path, "#!/bin/sh\nexit 3\n"),
+        *("continue", "bt 1", "monitor catch", "monitor catch nothing", "monitor catch warn oops"),
+        *("monitor catch off", "continue", "monitor bt", "kill"),
+        options=("--catch", "panic"),
+    )
+    assert "caught a panic: Attempted to kill init! exitcode=0x%08x" in output
+    assert re.search(r"SIGABRT.*\n.* in panic \(\)", output)
+    assert re.search(r"^#0 +0x[0-9a-f]+ in panic \(\)", output, re.M)
+    assert "caught: panic\n" in output
+    assert "catch nothing: there are oops, panic, warn" in output
+    assert "caught: warn, oops\n" in output
+    assert "caught: nothing\n" in output
+    assert "the kernel has panicked: Attempted to kill init!" in output

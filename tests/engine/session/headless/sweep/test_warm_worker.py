@@ -4,6 +4,7 @@ import contextlib
 import errno
 import gc
 import hashlib
+import io
 import os
 import pickle
 import select
@@ -27,12 +28,14 @@ from engine.session.headless.sweep.cells import (
     CellWork,
 )
 from engine.session.headless.sweep.warm_worker import WarmWorker, WorkerLostError
+from engine.session.headless.traces import opened_trace
 from engine.session.protocol.config import GuestConfig
 from engine.session.protocol.requests import (
     CheckRequest,
     DiffRequest,
     ExploreRequest,
     ProbeRequest,
+    TraceOptions,
     TraceRequest,
 )
 
@@ -120,6 +123,22 @@ def test_a_traced_run(carry: Carry, tmp_path: Path) -> None:
     assert found.seconds > facts.seconds > 0
     assert os.listdir(tmp_path / "cell") == ["events"]
     assert os.listdir(tmp_path / "cell/events") == ["kprobes_p_main_0.parquet"]
+
+
+def test_the_tables_are_those_of_a_trace_to_a_file(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    request = replace(trace("loop", "70000"), probes=ProbeRequest(("p:a/b mix n=%di:u64",)))
+    request = replace(request, options=TraceOptions("parquet", str(tmp_path / "trace")))
+    with opened_trace(request, io.BytesIO()) as traced:
+        assert (tmp_path / "trace.ring.new").exists()
+        assert traced.run(lambda session: contextlib.nullcontext()).exit_code == 0
+    monkeypatch.setattr("engine.session.tracing.output.RingFile", None)
+    (tmp_path / "cell").mkdir()
+    facts = cell_runs.carry_out(replace(work_of(str(tmp_path / "cell")), request=request))
+    table = (tmp_path / "cell/events/a_b.parquet").read_bytes()
+    assert facts.events == 70000
+    assert table == (tmp_path / "trace").read_bytes()
 
 
 def test_an_end_by_a_signal(carry: Carry) -> None:

@@ -1,0 +1,1 @@
+"""A booted kernel under control of a front end: commands and views as of a program's guest."""

@@ -1,0 +1,571 @@
+"""Motions of a booted kernel, forwards and backwards, and why each has ended."""
+
+from collections.abc import Callable, Sequence
+from typing import Final
+
+from msgspec import Struct
+
+from engine.arch.machine import Insn
+from engine.cpu.unicorn_watches import WRITE, DataRange
+from engine.errors import CommandError, KprobeTuiError
+from engine.insn.disasm import Disassembler
+from engine.machine.clock import BLOCK
+from engine.machine.machine import BootEnd
+from engine.machine.stepping import MachineMoment
+from engine.session.bootcontrol.boot import ControlledBoot
+from engine.session.bootcontrol.places import KernelPlaceNames
+from engine.session.bootcontrol.probe_rows import BootEntry, BootProbeRows
+from engine.session.bootcontrol.scope import KernelScope
+from engine.session.booted.kernel_probes import ArmedBootProbe
+from engine.session.headless.booting import ended
+from engine.session.machine.catches import KernelCatches
+from engine.session.protocol.views import RunState, StopCause
+
+_WORD: Final = 8
+_LINES_MOST: Final = 1 << 16
+"""Instructions in which another source line is looked for."""
+_OVER: Final = (BootEnd.OFF, BootEnd.RESET, BootEnd.HALTED)
+_INTERRUPTED: Final = "interrupted"
+_BLOCKS: Final = 2
+"""Blocks in front of a time in which its instruction may begin."""
+_NEAR: Final = 256
+"""Instructions behind these in which the instruction is looked for."""
+
+
+class AwaitedReturn(Struct, frozen=True):
+    """A return that the machine is to stop at.
+
+    Attributes:
+        leads_to: where it goes on.
+        sp: the stack pointer behind it.
+        task: address of the task that returns.
+        number: of the row of the list that wants the stop; 0 for a motion of its own.
+    """
+
+    leads_to: int
+    sp: int
+    task: int
+    number: int = 0
+
+
+class MachineMotions:
+    """Moves one boot.
+
+    Attributes:
+        state: what the machine does.
+        reason: why it stands, in words.
+        cause: the kind of that.
+        exit_code: once the boot has ended.
+        catches: what it stops at besides probes.
+        hears: whoever wants attention gets it where the machine moves; not on the way back, which
+            only the user's stop ends.
+    """
+
+    def __init__(
+        self, boot: ControlledBoot, rows: BootProbeRows, goes_on: Callable[[], bool]
+    ) -> None:
+        """Stand in front of the first instruction.
+
+        Args:
+            boot: the boot.
+            rows: the user's probes and breakpoints.
+            goes_on: called where the machine was paused while it moves: hears what has come in;
+                False where the motion is to end.
+        """
+        self.state, self.reason, self.cause = RunState.READY, "", StopCause.ARRIVED
+        self.exit_code: int | None = None
+        self.hears = True
+        self._boot, self._rows, self._goes_on = boot, rows, goes_on
+        self._machine = boot.machine
+        self.catches = KernelCatches(boot.opened, boot.machine)
+        self._returns: set[AwaitedReturn] = set()
+        self._known = boot.machine.newest
+        self._names = KernelPlaceNames(boot)
+        self._scope = KernelScope(boot)
+        self._disassembler = Disassembler(boot.opened.arch)
+
+    # -- beginning and end of a motion --------------------------------------------------------
+
+    def move(self, motion: Callable[[], None]) -> None:
+        """Carry a motion out, and note why it has ended.
+
+        Raises:
+            CommandError: the machine does not move like that.
+        """
+        before = self.state, self.reason, self.cause
+        self._boot.begins_to_move()
+        self._known = self._machine.newest
+        self.state, self.cause = RunState.RUNNING, StopCause.ARRIVED
+        self.reason = ""
+        self.hears = True
+        try:
+            motion()
+        except CommandError:
+            if self.state is RunState.RUNNING:
+                self.state, self.reason, self.cause = before
+            raise
+        finally:
+            self._machine.watch(())
+        if self._machine.end is not None:
+            self._end()
+        elif self.state is RunState.RUNNING:
+            self.state = RunState.STOPPED
+
+    def _end(self) -> None:
+        end = self._machine.end
+        assert end is not None, "the boot has ended"
+        self.state = RunState.ENDED
+        self.reason = ended(end, self._boot.booted.place(end.pc)) or "the machine is switched off"
+        self.exit_code = 0 if end.reason in _OVER else 1
+
+    def need_standing(self) -> None:
+        """Refuse to go on behind the end; raises `CommandError`."""
+        if self._machine.end is not None:
+            raise CommandError("the boot is over: r starts afresh, R goes back")
+
+    @property
+    def _is_new(self) -> bool:
+        """True at a moment that the machine comes to for the first time."""
+        return self._machine.moment > self._known
+
+    def _stop(self, reason: str, cause: StopCause) -> None:
+        self.reason, self.cause = reason, cause
+
+    def _stop_at(self, *more: int, every: bool = False) -> None:
+        """Have the machine stop at all places where it is to."""
+        rows = self._rows.placed() if every else self._rows.stopping()
+        places = {at for entry in rows for at in entry.addresses}
+        places |= self.catches.places | {one.leads_to for one in self._returns}
+        self._machine.stop_at(places | set(more))
+        self._watch()
+
+    def _watch(self) -> None:
+        """Have the machine stop at accesses to what the user watches."""
+        entries = [entry for entry in self._rows.stopping() if entry.watched is not None]
+        for entry in entries:
+            entry.value = self._value(entry)
+        self._machine.watch([entry.watched for entry in entries if entry.watched is not None])
+
+    def _value(self, entry: BootEntry) -> bytes:
+        watched = entry.watched
+        return b"" if watched is None else self._machine.read(watched.first, watched.size)
+
+    def _stands_at_access(self) -> bool:
+        """True if the machine stands at an access that the user waits for; says which then."""
+        machine, access = self._machine, self._machine.accessed
+        for entry in self._rows.stopping() if access is not None else ():
+            if entry.watched is None or access is None or not access.meets(entry.watched):
+                continue
+            before, now = entry.value, self._value(entry)
+            entry.value = now
+            if entry.watched.kinds == WRITE and now == before:
+                continue  # as gdb, which compares values
+            entry.hits += self._is_new
+            text = f"watchpoint {entry.row.id}: {entry.row.line.partition(' ')[2].strip()}"
+            if now != before and access.kinds & WRITE:
+                text += f", {_number(before)} -> {_number(now)}"
+            elif access.kinds & WRITE:
+                text += ", written next"
+            else:
+                text += f", read: {_number(now)}"
+            self._stop(f"{text}, at {self._names.text(machine.pc)}", StopCause.HIT)
+            return True
+        return False
+
+    # -- forwards -----------------------------------------------------------------------------
+
+    def go(self, *, every: bool = False) -> None:
+        """Run on to the next stop.
+
+        Args:
+            every: any probe that is on is one.
+        """
+        self.run(lambda: False, every=every)
+
+    def to(self, address: int) -> None:
+        """Run on to an address, or to a stop before."""
+
+        def arrived() -> bool:
+            return self._machine.pc == address
+
+        self.run(arrived, address)
+
+    def run(self, arrived: Callable[[], bool], *more: int, every: bool = False) -> None:
+        """Run on until something holds at one of some more places, or to a stop before."""
+        self.need_standing()
+        machine = self._machine
+        self._await_returns(every=every)
+        while True:
+            self._stop_at(*more, every=every)
+            stopped = machine.go()
+            if machine.end is not None:
+                return
+            if stopped:
+                if self._stands_at_access() or arrived():
+                    return
+                if self._stands_at_stop(every=every):
+                    return
+            elif not self._goes_on():
+                self._stop(_INTERRUPTED, StopCause.INTERRUPTED)
+                return
+
+    def _stands_at_stop(self, *, every: bool) -> bool:
+        """True if the machine stands where the user wants it to; says why then."""
+        pc = self._machine.pc
+        if (caught := self.catches.caught()) and pc in self.catches.places:
+            self._stop(caught, StopCause.EVENT)
+            return True
+        if self._has_returned(every=every):
+            return True
+        for entry in list(self._rows.placed() if every else self._rows.stopping()):
+            if pc not in entry.addresses:
+                continue
+            place = self._names.text(pc)
+            if entry.row.kind == "b":
+                trouble = self._condition_of(entry)
+                if trouble is None:
+                    continue
+                entry.hits += self._is_new
+                text = f"breakpoint {entry.row.id} at {place}"
+                self._stop(f"{text}; {trouble}" if trouble else text, StopCause.HIT)
+                if entry.temporary:
+                    self._rows.entries.remove(entry)
+                return True
+            entered = entry.entered_at(self._boot.tracing, pc)
+            if entered:
+                if not _were_recorded(entered):
+                    continue
+                self._stop(f"probe {'/'.join(entry.events[0])} at {place}", StopCause.HIT)
+                return True
+            self._await_return(entry.row.id)
+        return False
+
+    def _condition_of(self, entry: BootEntry) -> str | None:
+        """Ask a breakpoint's condition.
+
+        Returns:
+            None if it is false, "" if it holds, else why it could not be asked.
+        """
+        if not entry.condition:
+            return ""
+        try:
+            return "" if self._scope.known(entry.condition).truth else None
+        except KprobeTuiError as error:  # as gdb, which stops there
+            return f"error in its condition: {error}"
+
+    def _await_returns(self, *, every: bool) -> None:
+        """The machine may stand at the entry of a function whose return is to stop it by now."""
+        pc = self._machine.pc
+        for entry in list(self._rows.placed() if every else self._rows.stopping()):
+            is_entry = bool(entry.entered_at(self._boot.tracing, pc))
+            if pc in entry.addresses and entry.row.kind == "p" and not is_entry:
+                self._await_return(entry.row.id)
+
+    def _await_return(self, number: int) -> None:
+        """The machine stands at the entry of a function whose return is to stop it."""
+        machine = self._machine
+        sp = machine.register(self._boot.opened.arch.roles.sp)
+        leads_to = int.from_bytes(machine.read(sp, _WORD), "little")
+        if leads_to:
+            task = machine.task_address()
+            self._returns.add(AwaitedReturn(leads_to, sp + _WORD, task, number))
+
+    def _has_returned(self, *, every: bool) -> bool:
+        machine = self._machine
+        sp = machine.register(self._boot.opened.arch.roles.sp)
+        here = machine.pc, sp, machine.task_address()
+        for one in self._returns:
+            if (one.leads_to, one.sp, one.task) == here:
+                self._returns.discard(one)
+                entry = self._rows.found(one.number)
+                if entry is None or not entry.events or not (entry.row.stops or every):
+                    return False
+                armed = [each for event in entry.events
+                         for each in self._boot.tracing.armed_of(*event)]  # fmt: skip
+                if not _were_recorded(armed):
+                    return False
+                name = "/".join(entry.events[0])
+                self._stop(f"probe {name} at {self._names.text(machine.pc)}", StopCause.HIT)
+                return True
+        return False
+
+    def step(self, count: int, *, over: bool = False) -> None:
+        """Execute instructions; with `over` a call is one.
+
+        An interrupt that is due is delivered in place of an instruction.
+        """
+        self.need_standing()
+        for _ in range(count):
+            if not self._one(over=over):
+                return
+            if self._machine.end is not None or self._has_cause():
+                return
+
+    def _has_cause(self) -> bool:
+        return self.cause is not StopCause.ARRIVED
+
+    def _one(self, *, over: bool) -> bool:
+        """Execute an instruction; False where the user has ended it."""
+        insn = self._insn(self._machine.pc) if over else None
+        if insn is None or not self._boot.opened.arch.is_call(insn):
+            return self._step()
+        machine, roles = self._machine, self._boot.opened.arch.roles
+        behind, sp = insn.address + insn.size, machine.register(roles.sp)
+        task = machine.task_address()
+
+        def arrived() -> bool:
+            same = machine.pc == behind and machine.register(roles.sp) == sp
+            return same and machine.task_address() == task
+
+        self.run(arrived, behind)
+        return not self._has_cause()
+
+    def _step(self) -> bool:
+        """Execute an instruction; False where the user has ended the motion before or behind."""
+        machine = self._machine
+        before = machine.moment
+        self._watch()
+        while machine.moment == before and machine.end is None:  # somebody asks for attention
+            machine.step()
+            if self._stands_at_access():
+                return False
+            if not self._goes_on():
+                self._stop(_INTERRUPTED, StopCause.INTERRUPTED)
+                return False
+        return True
+
+    def _insn(self, address: int) -> Insn | None:
+        arch = self._boot.opened.arch
+        found = self._disassembler.decode(address, self._machine.read(address, arch.insn_max))
+        return found[0] if found else None
+
+    def line(self, *, over: bool) -> None:
+        """Run on to another source line.
+
+        Raises:
+            CommandError: the place has none.
+        """
+        self.need_standing()
+        before = self._line()
+        for _ in range(_LINES_MOST):
+            if not self._one(over=over) or self._machine.end is not None or self._has_cause():
+                return
+            now = self._line(needed=False)
+            if now is not None and now != before:
+                return
+
+    def _line(self, *, needed: bool = True) -> tuple[str, int] | None:
+        pc = self._machine.pc
+        found = self._boot.opened.lines.line_at(pc)
+        if found is None and needed:
+            raise CommandError(
+                "the kernel image has no source lines here (a vmlinux with debug information has"
+                " some); i and o step instructions"
+            )
+        return found
+
+    def finish(self) -> None:
+        """Run on until the current function has returned.
+
+        Raises:
+            CommandError: its caller is not known.
+        """
+        self.need_standing()
+        machine, roles = self._machine, self._boot.opened.arch.roles
+        frames = self._boot.frames.take(2).frames if not self._boot.in_program else ()
+        if len(frames) < 2 or frames[0].cfa is None:
+            raise CommandError("the caller of this function is not known")
+        leads_to, cfa, task = frames[1].pc, frames[0].cfa, machine.task_address()
+
+        def arrived() -> bool:
+            same = machine.pc == leads_to and machine.register(roles.sp) >= cfa
+            return same and machine.task_address() == task
+
+        self.run(arrived, leads_to)
+
+    # -- backwards ----------------------------------------------------------------------------
+
+    def step_back(self, *, over: bool = False) -> None:
+        """Go back by an instruction; with `over` a call that has returned is one."""
+        machine, roles = self._machine, self._boot.opened.arch.roles
+        behind, sp, task = machine.pc, machine.register(roles.sp), machine.task_address()
+        self.hears = False
+        if not machine.step_back():
+            self._stop("the boot begins here", StopCause.CUT_SHORT)
+            return
+        inner = machine.register(roles.sp)
+        if not over or inner >= sp or inner + _WORD != sp:
+            return
+        call = self._call_in_front(behind)
+        if call is None:
+            return
+
+        def arrived() -> bool:
+            same = machine.pc == call and machine.register(roles.sp) == sp
+            return same and machine.task_address() == task
+
+        self._back(arrived, call)
+
+    def _call_in_front(self, behind: int) -> int | None:
+        """The call instruction that ends at an address; None where there is none."""
+        bounds = self._boot.opened.names.bounds(behind - 1)
+        if bounds is None:
+            return None
+        code = self._machine.read(bounds[1], behind - bounds[1])
+        found = self._disassembler.decode(bounds[1], code)
+        last = found[-1] if found else None
+        is_call = last is not None and self._boot.opened.arch.is_call(last)
+        return last.address if last is not None and is_call else None
+
+    def finish_back(self) -> None:
+        """Go back to the call of the current function.
+
+        Raises:
+            CommandError: it is not known.
+        """
+        machine, roles = self._machine, self._boot.opened.arch.roles
+        frames = self._boot.frames.take(2).frames if not self._boot.in_program else ()
+        call = self._call_in_front(frames[1].pc) if len(frames) > 1 else None
+        if call is None or frames[0].cfa is None:
+            raise CommandError("the call of this function is not known")
+        sp, task = frames[0].cfa, machine.task_address()
+
+        def arrived() -> bool:
+            same = machine.pc == call and machine.register(roles.sp) == sp
+            return same and machine.task_address() == task
+
+        self._back(arrived, call)
+
+    def go_back(self) -> None:
+        """Go back to the last stop, or to the first instruction."""
+        self._back(lambda: False)
+
+    def _back(self, arrived: Callable[[], bool], *more: int) -> None:
+        machine = self._machine
+        self.hears = False
+        while True:
+            self._stop_at(*more)
+            if not machine.go_back():
+                if machine.moment == machine.oldest:
+                    self._stop("the boot begins here", StopCause.CUT_SHORT)
+                else:
+                    self._stop(_INTERRUPTED, StopCause.INTERRUPTED)
+                return
+            if self._stands_at_access() or arrived() or self._stands_at_stop(every=False):
+                return
+            if not self._goes_on():
+                self._stop(_INTERRUPTED, StopCause.INTERRUPTED)
+                return
+
+    def last_write(self, address: int, size: int) -> None:
+        """Go back to the instruction that has last written to memory."""
+        machine = self._machine
+        self.hears = False
+        machine.stop_at(set())
+        machine.watch([DataRange(address, size, WRITE)])
+        before = machine.moment
+        if machine.go_back() and machine.accessed is not None:
+            self._stop(f"{self._names.text(machine.pc)} writes here next", StopCause.FOUND)
+            return
+        interrupted = machine.moment == before
+        machine.watch(())
+        machine.seek(before)
+        if interrupted:
+            self._stop(_INTERRUPTED, StopCause.INTERRUPTED)
+        else:
+            raise CommandError(f"nothing has written to {address:#x} since the boot began")
+
+    def line_back(self, *, over: bool) -> None:
+        """Go back to the begin of the source line before.
+
+        Raises:
+            CommandError: the place has none.
+        """
+        before, found = self._line(), None
+        for _ in range(_LINES_MOST):
+            self.step_back(over=over)
+            now = self._line(needed=False)
+            if self._has_cause() or not self._goes_on():
+                return
+            if found is None and now is not None and now != before:
+                found = now
+            elif found is not None and now != found:
+                self._machine.step()
+                return
+
+    def live_again(
+        self, newest: MachineMoment, now: MachineMoment, tell: Callable[[int], object]
+    ) -> None:
+        """Run from power-on to a moment, and go back to another one.
+
+        Args:
+            newest: the moment that another run of the same boot has come to.
+            now: the one at which it stood.
+            tell: is told the time that was come to, in nanoseconds.
+        """
+        machine = self._machine
+        machine.stop_at(set())
+
+        def goes_on() -> bool:
+            tell(machine.nanoseconds)
+            return self._goes_on()
+
+        machine.run_to(newest, goes_on)
+        if machine.moment < newest and machine.end is None:
+            self._stop(_INTERRUPTED, StopCause.INTERRUPTED)
+        elif now < newest:
+            self._known = machine.newest
+            self.seek(now)
+
+    def seek(self, moment: MachineMoment) -> None:
+        """Go to a moment that the machine has come to.
+
+        Raises:
+            CommandError: the machine was not there.
+        """
+        self.hears = False
+        self._machine.seek(moment)
+        self._found_time()
+
+    def seek_time(self, time: int, pc: int | None = None) -> None:
+        """Go to a time.
+
+        Args:
+            time: in nanoseconds since power-on.
+            pc: the instruction near it in front of which to stand; None for any.
+
+        Raises:
+            CommandError: there is no way back.
+        """
+        machine = self._machine
+        self.hears = False
+        machine.seek_time(time if pc is None else time - _BLOCKS * BLOCK)
+        for _ in range(_NEAR if pc is not None else 0):
+            if machine.pc == pc or machine.moment >= machine.newest:
+                break
+            machine.step()
+        self._found_time()
+
+    def _found_time(self) -> None:
+        if self._machine.is_past:
+            self._stop(f"{self._machine.nanoseconds} ns after power-on", StopCause.FOUND)
+
+
+def _were_recorded(probes: Sequence[ArmedBootProbe]) -> bool:
+    """False where filters have let none of the hits pass that were told last.
+
+    Of hits of the past nobody is told again: these pass.
+    """
+    passed = [probe.passed for probe in probes]
+    for probe in probes:
+        probe.passed = None
+    return not passed or any(each is not False for each in passed)
+
+
+def _number(data: bytes) -> str:
+    """The bytes of watched memory as a number, or one by one; "?" where no page was there."""
+    if not data:
+        return "?"
+    if len(data) in (1, 2, 4, 8):
+        return f"{int.from_bytes(data, 'little'):#x}"
+    return data[:16].hex(" ") + ("..." if len(data) > 16 else "")
