@@ -12,8 +12,14 @@ def bare_place(place: str) -> str:
     return f"{bare_name(name)}{plus}{offset}" if name else place
 
 
+_LAMBDA = "}::operator()"
+
+
 def bare_name(name: str) -> str:
     """A C++ function's name without its result and its parameters: "geo::biggest<int>"."""
+    within = name.rfind(_LAMBDA) if "{lambda(" in name else -1
+    if within >= 0:  # the function around it has parameters, too
+        return name[: within + len(_LAMBDA)].removeprefix("auto ")
     depth, start, end = 0, 0, len(name)
     for at, letter in enumerate(name):
         if letter == "(" and not depth and name[at - 8 : at] != "operator":

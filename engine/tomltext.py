@@ -1,6 +1,5 @@
 """TOML of a file that anybody may have written: one kind of error, and memory in bounds."""
 
-import tomllib
 from typing import Any, Final
 
 _DOTS_MOST: Final = 1000
@@ -17,6 +16,8 @@ def read_toml(text: str) -> dict[str, Any]:
     Raises:
         TomlError: it is no TOML.
     """
+    import tomllib  # few users have settings
+
     if text.count(".") > _DOTS_MOST:
         for number, line in enumerate(text.splitlines(), 1):
             if line.count(".") > _DOTS_MOST:

@@ -14,11 +14,11 @@ from engine.arch.abi import CallConvention
 from engine.arch.abivalues import Bank, RegisterPart, Scalar, ValueShape
 from engine.image.datatypes import DataType, TypeKind
 from engine.image.expressions import Term, VariableLocation, Where, nowhere
-from engine.image.rust_passing import rust_parts
+from engine.image.rust_passing import RUST, rust_parts
 from engine.image.valueshapes import LARGEST, UnknownShapeError, shape_of
 
-_RUST: Final = 0x1C
 _VECTOR: Final = nowhere("is passed in a vector register, which probes do not record")
+_HALF: Final = nowhere("is passed in the upper half of a register")
 _UNKNOWN: Final = nowhere("is passed in a way that is not known here")
 _PADDING: Final = VariableLocation(Where.VALUE)
 _NOTHING: Final = VariableLocation(Where.VALUE)
@@ -61,7 +61,7 @@ def _is_in_memory(convention: CallConvention, returns: DataType, language: int) 
     try:
         if not returns.size:
             return False
-        if language == _RUST and returns.kind is TypeKind.RECORD:
+        if language == RUST and returns.kind is TypeKind.RECORD:
             return rust_parts(returns, is_result=True) is None
         return convention.divide(shape_of(returns)) is None
     except UnknownShapeError:
@@ -84,7 +84,7 @@ class _TakenSlots(Struct):
         if kind.kind is TypeKind.ARRAY and not kind.is_vector:
             return _UNKNOWN
         try:
-            if language == _RUST and kind.kind is TypeKind.RECORD:
+            if language == RUST and kind.kind is TypeKind.RECORD:
                 return self._rust(kind)
             return self._value(kind, shape_of(kind))
         except UnknownShapeError:
@@ -112,6 +112,8 @@ class _TakenSlots(Struct):
         if not shape.size or (not shape.scalars and shape.size <= LARGEST):
             return self._empty(shape.size)
         parts = convention.divide(shape)
+        if convention.slots and parts is not None:
+            return self._in_slots(parts, shape.size, is_wide=any(map(_is_wide, shape.scalars)))
         if parts is None and convention.by_reference:
             return self._pointer()
         wide = any(_is_wide(one) for one in shape.scalars)
@@ -162,6 +164,31 @@ class _TakenSlots(Struct):
             (_WORD, VariableLocation(Where.REGISTER, register=number)) for number in taken
         )
         return VariableLocation(Where.PIECES, pieces=parts)
+
+    def _in_slots(
+        self, parts: Sequence[RegisterPart], size: int, *, is_wide: bool
+    ) -> VariableLocation:
+        """A value in the row of words; each floating-point number has a register besides."""
+        self.general += self.general % 2 if is_wide else 0
+        first = self.general
+        self.general += -(-size // _WORD)
+        found = [self._in_slot(part, first * _WORD + part.offset) for part in parts]
+        if all(where.where is Where.MEMORY for where in found):
+            return found[0]
+        return _together(parts, found, size)
+
+    def _in_slot(self, part: RegisterPart, at: int) -> VariableLocation:
+        """A part of a value, so many bytes into the row."""
+        general = self.convention.general
+        slot, half = divmod(at, _WORD)
+        if slot >= len(general):
+            register, first = self.convention.stack
+            return VariableLocation(
+                Where.MEMORY, Term(register, offset=first + at - len(general) * _WORD)
+            )
+        if part.bank is Bank.FLOAT and self.vectors < len(self.convention.vectors):
+            return self._vector()
+        return _HALF if half else VariableLocation(Where.REGISTER, register=general[slot])
 
     def _on_stack(self, size: int, *, is_wide: bool = False) -> VariableLocation:
         register, first = self.convention.stack

@@ -16,7 +16,7 @@ _VALUES: Final = (0x7E, 0x2111)
 
 
 class CallSite(Struct, frozen=True):
-    """A call that returns.
+    """A call.
 
     Attributes:
         unit: where it is described.
@@ -24,16 +24,18 @@ class CallSite(Struct, frozen=True):
         target: the expression of its address, b"" without one.
         given: by the DWARF number of a register: the expression of the value in it at the
             callee's first instruction.
+        tail: it is a jump, which does not return here.
     """
 
     unit: Unit
     callee: frozenset[str]
     target: bytes
     given: dict[int, bytes]
+    tail: bool = False
 
 
 def call_sites(unit: Unit) -> dict[int, CallSite]:
-    """The calls of a unit by the link address that they return to.
+    """The calls of a unit by the link address behind them.
 
     Raises:
         DamagedError: the entries are damaged.
@@ -45,7 +47,7 @@ def call_sites(unit: Unit) -> dict[int, CallSite]:
             continue
         die = Die(unit, shape.offsets[index])
         behind = die.address(_RETURN_PC if tag == 0x48 else dies.AT_LOW_PC)
-        if behind is None or any(die.has(one) for one in _TAIL):
+        if behind is None:
             continue
         given: dict[int, bytes] = {}
         for child in shape.children(index):
@@ -59,7 +61,9 @@ def call_sites(unit: Unit) -> dict[int, CallSite]:
         names = () if origin is None else (origin.name, origin.linkage_name)
         target = next((die.get(one) for one in (_TARGET, _GNU_TARGET) if die.has(one)), None)
         callee = frozenset(name for name in names if name)
-        found[behind] = CallSite(unit, callee, target if isinstance(target, bytes) else b"", given)
+        code = target if isinstance(target, bytes) else b""
+        tail = any(die.has(one) for one in _TAIL)
+        found[behind] = CallSite(unit, callee, code, given, tail)
     return found
 
 

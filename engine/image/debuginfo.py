@@ -193,7 +193,7 @@ class DebugInfo:
         """
         at, size = 0, len(self.section(f".debug_{section}"))
         while at < size:
-            look_up()
+            look_up(self.name, at, size)
             unit = self.unit(section, at)
             yield unit
             at = unit.next

@@ -39,6 +39,8 @@ _QUADS: Final = frozenset(("_Float128", "__float128", "__ieee128"))
 _GO, _RUST = 0x16, 0x1C
 _C_LIKE: Final = frozenset((0x01, 0x02, 0x0C, 0x1D, 0x2C))
 
+_NULL: Final = "decltype(nullptr)"
+"""The name of the type of `nullptr`, of which no more is told."""
 _ENCODINGS: Final = {
     0x01: TypeKind.UNSIGNED,
     0x02: TypeKind.BOOL,
@@ -74,12 +76,15 @@ class DieType:
         """Its kind."""
         die = self._die
         if die is None or die.tag == _UNSPECIFIED:
-            return TypeKind.VOID
+            is_null = die is not None and die.name == _NULL
+            return TypeKind.POINTER if is_null else TypeKind.VOID
         if die.tag in _POINTERS:
             return TypeKind.POINTER
         if die.tag in RECORDS:
             return TypeKind.RECORD
         if die.tag == _BASE:
+            if die.name == "char8_t":  # g++ calls it a number
+                return TypeKind.UNSIGNED_CHAR
             return _ENCODINGS.get(die.number(dies.AT_ENCODING) or 0, TypeKind.OTHER)
         tags = {
             ENUM: TypeKind.ENUM,
@@ -101,6 +106,8 @@ class DieType:
         size = die.number(dies.AT_BYTE_SIZE)
         if size is not None:
             return size
+        if die.tag == _UNSPECIFIED and die.name == _NULL:
+            return die.unit.widths.address
         if die.tag in _POINTERS:
             # A pointer to a member function has an adjustment behind the address (Itanium C++
             # ABI, 2.3).
@@ -468,7 +475,10 @@ def _declared(die: Die | None, inner: str, depth: int) -> str:
     tag = die.tag
     language = die.unit.root.number(dies.AT_LANGUAGE)
     if language == _RUST:
-        return _behind(_rust_text(die, depth), inner)
+        text = _rust_text(die, depth)
+        if tag == _SUBPROGRAM and inner and text.startswith("fn ("):
+            return f"fn {inner}{text.removeprefix('fn ')}"
+        return _behind(text, inner)
     if language == _GO and tag == _SUBPROGRAM:
         return _behind(_go_function(die, depth), inner)
     if language == _GO and die.name:  # the compiler has spelled it
@@ -485,8 +495,14 @@ def _declared(die: Die | None, inner: str, depth: int) -> str:
         if not word:
             return _declared(target, inner, depth + 1)
         if target is not None and target.tag in _POINTERS:
-            return _declared(target, f" {word} {inner}".rstrip(), depth + 1)
-        return f"{word} {_declared(target, inner, depth + 1)}"
+            space = "" if inner.startswith("[") else " "
+            return _declared(target, f" {word}{space}{inner}".rstrip(), depth + 1)
+        if target is not None and target.tag == _ARRAY and _has(target.type, tag):
+            return _declared(target, inner, depth + 1)
+        text = f"{word} {_declared(target, inner, depth + 1)}"
+        if text.startswith("volatile const "):  # gdb has them in one order
+            text = text.replace("volatile const", "const volatile", 1)
+        return text
     if tag == _ARRAY:
         counts = DieType(die)._dimensions
         shown = "".join("[]" if count is None else f"[{count}]" for count in counts)
@@ -498,6 +514,17 @@ def _declared(die: Die | None, inner: str, depth: int) -> str:
     if (word or tag == _TYPEDEF) and name and not _is_c(die):
         return _behind(qualified(defined(die) or die), inner)
     return _behind(f"{word} {name or '{...}'}" if word else SHORTER.get(name, name) or "?", inner)
+
+
+def _has(die: Die | None, qualifier: int) -> bool:
+    """True for a type that has a qualifier in front."""
+    for _ in range(len(_QUALIFIERS)):
+        if die is None or die.tag not in _QUALIFIERS:
+            return False
+        if die.tag == qualifier:
+            return True
+        die = die.type
+    return False
 
 
 def _rust_text(die: Die, depth: int) -> str:
@@ -546,7 +573,7 @@ def _parameters(die: Die, depth: int) -> str:
             found.append(f"{shown} const" if own and shown.endswith("*") else shown)
         elif shape.tags[index] == _UNSPECIFIED_PARAMETERS:
             found.append("...")
-    if not found and die.has(_AT_PROTOTYPED):
+    if not found and (die.has(_AT_PROTOTYPED) or not _is_c(die)):
         return "void"
     return ", ".join(found)
 

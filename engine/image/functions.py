@@ -17,9 +17,11 @@ from engine.image.ranges import read_ranges
 from engine.image.scopes import FunctionBlock, blaming
 from engine.image.symtab import demangle
 
-_SUBPROGRAM, _INLINED = 0x2E, 0x1D
+_SUBPROGRAM, _INLINED, _PARAMETER, _AT_ARTIFICIAL = 0x2E, 0x1D, 0x05, 0x34
 CPP: Final = frozenset((0x04, 0x1A, 0x21, 0x2B, 0x3A))
 """DW_LANG_* of C++."""
+_C: Final = frozenset((0x01, 0x02, 0x0C, 0x1D, 0x2C))
+"""DW_LANG_* of C."""
 _RUST: Final = 0x1C
 _AT_MAIN_SUBPROGRAM: Final = 0x6A
 _OPENING, _CLOSING = "<([{", ">)]}"
@@ -39,6 +41,7 @@ def function_block(unit: Unit, index: int) -> FunctionBlock:
         die.tag == _INLINED,
         end,
         any(one.has(_AT_MAIN_SUBPROGRAM) for one in (die, *die.origins())),
+        die.linkage_name or "",
     )
 
 
@@ -47,14 +50,33 @@ def written_name(die: Die) -> str:
     language = die.unit.root.number(dies.AT_LANGUAGE)
     linkage = die.linkage_name if language != _RUST else None  # its mangling forgets types
     text = demangle(linkage) if linkage else ""
-    if text and text != linkage:
+    whole = qualified(die.origins()[-1])
+    if text and text != linkage and "<lambda(" not in whole:
         return without_result(text)
+    if linkage and language in _C:
+        return linkage  # the name of one that a library has renamed: "__GI_raise"
     last = die.origins()[-1]
-    name = qualified(last) or "?"
+    name = whole or "?"
     if language not in CPP:
         return name
-    given = [kind.text for kind in DieType(last).parameters[0]]
-    return f"{name}({', '.join(given)})"
+    name = name.replace(")[", ") [")
+    shape = last.unit.shape
+    parts = [
+        Die(last.unit, shape.offsets[n]) for n in shape.children(last.unit.index(last.offset))
+    ]
+    first = next((one for one in parts if one.tag == _PARAMETER), None)
+    this = first if first is not None and first.has(_AT_ARTIFICIAL) else None
+    given = [kind.text for kind in DieType(last).parameters[0]][this is not None :]
+    is_const = this is not None and DieType(this.type).target.text.startswith("const ")
+    if "<lambda(" not in name:  # gdb cannot bring those into its own form
+        given = [_canonical(one) for one in given]
+    return f"{name}({', '.join(given)}){' const' if is_const else ''}"
+
+
+def _canonical(text: str) -> str:
+    """A parameter's type as gdb's parser of C++ names writes it: "char const*"."""
+    text = re.sub(r" (?=[*&])", "", text)
+    return re.sub(r"^(const|volatile) ([\w: ]*\w)", r"\2 \1", text)
 
 
 def without_result(name: str) -> str:

@@ -89,6 +89,16 @@ def go_name(symbol: str) -> str:
     return symbol.removesuffix(ASSEMBLY)
 
 
+def without_types(name: str) -> str:
+    """The name of a function without the types that it is made for: "main.(*stack).push"."""
+    depth, kept = 0, ""
+    for letter in name:
+        depth += letter == "["
+        kept += "" if depth else letter
+        depth -= letter == "]"
+    return kept
+
+
 def has_go(image: "ElfImage") -> bool:
     """True if a file has Go's runtime, of whatever release."""
     return any(image.section(name) is not None for name in _MARKS) or (

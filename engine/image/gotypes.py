@@ -13,6 +13,7 @@ from msgspec import Struct
 
 from engine.errors import ImageError
 from engine.image import dies
+from engine.image.datatypes import DataType
 from engine.image.debuginfo import DebugInfo
 from engine.image.definitions import RECORDS
 from engine.image.dies import MAX_CHAIN, Die
@@ -22,6 +23,7 @@ from engine.image.reader import DamagedError
 GO: Final = 0x16
 """DW_LANG_Go."""
 _AT_KIND, _AT_KEY, _AT_ELEM, _AT_EMBEDDED, _AT_RUNTIME = 0x2900, 0x2901, 0x2902, 0x2903, 0x2904
+_AT_DICTIONARY: Final = 0x2906
 _CONSTANT, _MEMBER, _TYPEDEF = 0x27, 0x0D, 0x16
 _TYPES: Final = frozenset((0x01, 0x0F, 0x15, _TYPEDEF, 0x24, *RECORDS))
 """Tags of types: arrays, pointers, functions, typedefs, basic types and structures."""
@@ -94,7 +96,30 @@ def go_kind(kind: DieType) -> int:
     bare = kind.entry  # some of the types that the linker makes have no kind
     if bare is None or bare.unit.root.number(dies.AT_LANGUAGE) != GO:
         return 0
+    if bare.name == "unsafe.Pointer":
+        return GoKind.UNSAFE_POINTER
     return _KINDS.get(bare.tag, 0)
+
+
+def dictionary_index(kind: DieType) -> int | None:
+    """The place of a type in the dictionary of a generic function; None for all other types.
+
+    Functions of several types share code. In it, such a type is a typedef of a shape, and the
+    function has an argument with the address of the dictionary: descriptions of the real types.
+    """
+    die = kind.named
+    return None if die is None or die.tag != _TYPEDEF else die.number(_AT_DICTIONARY)
+
+
+def shape_of(kind: DataType) -> DataType:
+    """The shape of a type that a generic function has, in all that share its code.
+
+    Args:
+        kind: the type; another one than a generic function's is itself the answer.
+    """
+    if not isinstance(kind, DieType) or kind.named is None or dictionary_index(kind) is None:
+        return kind
+    return DieType(kind.named.type)
 
 
 def go_key(kind: DieType) -> DieType | None:

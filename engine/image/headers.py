@@ -32,6 +32,7 @@ SHT_DYNSYM: Final = 11
 SHT_GNU_VERSYM: Final = 0x6FFFFFFF
 SHF_WRITE: Final = 1
 SHF_ALLOC: Final = 2
+SHF_TLS: Final = 0x400
 SHF_EXECINSTR: Final = 4
 SHF_COMPRESSED: Final = 0x800
 
@@ -220,6 +221,8 @@ def foreign(data: Buffer) -> str:
         b"\xca\xfe\xba\xbe": "is a Mach-O or Java class file",
         b"\x1f\x8b": "is compressed by gzip; unpack it first",
         b"\xfd7zXZ": "is compressed by xz; unpack it first",
+        b"KPTRECORD": "is a recorded run (kprobe-tui replay)",
+        b"KPTBOOTED": "is a recorded boot (kprobe-tui replay)",
     }
     for magic, meaning in magics.items():
         if head.startswith(magic):

@@ -59,8 +59,8 @@ class LineUnits:
     def all(self) -> list[LineUnit]:
         """Every compilation unit that can be read."""
         found: list[LineUnit] = []
-        for offset in self._offsets:
-            look_up()
+        for number, offset in enumerate(self._offsets):
+            look_up(self._info.name, number, len(self._offsets))
             unit = self.unit(offset)
             if unit is not None:
                 found.append(unit)

@@ -9,7 +9,7 @@ from typing import Final
 
 from engine.image import dies
 from engine.image.dies import Die
-from engine.image.loclists import entry_at
+from engine.image.loclists import entries_of, entry_at
 from engine.image.reader import Reader
 
 _ADDRESS: Final = 0x03
@@ -89,12 +89,39 @@ def described(die: Die, pc: int, bias: int, name: Callable[[int], str]) -> str:
     return _of_expression(die, value, bias, name)
 
 
+def all_described(die: Die, bias: int, name: Callable[[int], str]) -> str | None:
+    """List the places of a variable that moves about, a line each; None for one that stays.
+
+    Args:
+        die: its entry.
+        bias: added to the file's addresses.
+        name: of a register by its DWARF number.
+
+    Raises:
+        DamagedError: the debug information is damaged.
+    """
+    value = die.get(dies.AT_LOCATION)
+    if not isinstance(value, int):
+        return None
+    text = "multi-location:\n"
+    bases: list[int] = []
+    for low, high, code in entries_of(die, dies.AT_LOCATION, value, bases):
+        for base in bases:
+            text += f"  Base address {base + bias:#x}"
+        bases.clear()
+        place = _of_expression(die, code, bias, name) if code else "optimized out"
+        text += f"  Range {low + bias:#x}-{high + bias:#x}: {place}\n"
+    return text
+
+
 def _of_expression(die: Die, code: bytes, bias: int, name: Callable[[int], str]) -> str:
     width = die.unit.widths.address
     reader = Reader(code, 0, len(code), die.unit.info.order)
     op = reader.u8()
     if op == _ADDRESS and len(code) == 1 + width:
         return f"static storage at address {reader.uint(width) + bias:#x}"
+    if 0x30 <= op <= 0x4F and code[1:] == b"\x9f":
+        return f"the constant {op - 0x30}"
     if 0x50 <= op <= 0x6F and len(code) == 1:
         return f"a variable in ${name(op - 0x50)}"
     if 0x70 <= op <= 0x8F:
@@ -143,6 +170,9 @@ def _operation(reader: Reader, op: int, width: int, name: Callable[[int], str]) 
         return f"DW_OP_{word} {number}"
     if op == 0x93:
         return f"DW_OP_piece {reader.uleb()} (bytes)"
+    if op == 0x9E:
+        value = reader.block(reader.uleb())
+        return f"DW_OP_implicit_value {len(value)}"
     if op in (0xA3, 0xF3):
         code = reader.block(reader.uleb())
         inner = Reader(code, 0, len(code), reader.order)

@@ -25,13 +25,16 @@ def entry_at(die: Die, attribute: int, value: int, pc: int) -> bytes | None:
     return None
 
 
-def entries_of(die: Die, attribute: int, value: int) -> Iterator[tuple[int, int, bytes]]:
+def entries_of(
+    die: Die, attribute: int, value: int, bases: list[int] | None = None
+) -> Iterator[tuple[int, int, bytes]]:
     """(start, end, expression) of a location list; a default location comes last.
 
     Args:
         die: the entry whose list it is.
         attribute: that refers to the list.
         value: of the attribute: an offset or an index.
+        bases: gets the base addresses that a list of DWARF 5 has, before the entries behind them.
 
     Raises:
         DamagedError: the list is damaged.
@@ -54,9 +57,13 @@ def entries_of(die: Die, attribute: int, value: int) -> Iterator[tuple[int, int,
         low = high = 0
         if kind == 1:
             base = unit.address(reader.uleb())
+            if bases is not None:
+                bases.append(base)
             continue
         if kind == 6:
             base = reader.uint(width)
+            if bases is not None:
+                bases.append(base)
             continue
         if kind == 9:  # DW_LLE_GNU_view_pair
             reader.uleb()

@@ -12,6 +12,7 @@ _NOT_MANGLED: Final = frozenset(
         *("unsigned", "void", "volatile"),
     }
 )
+_CLOSED: Final = re.compile(r"(?<!operator)> (?=>)")
 
 
 def identifier(name: str) -> str:
@@ -28,7 +29,8 @@ def spellings(demangled: str) -> frozenset[str]:
     """All the ways to write a demangled name.
 
     "void ns::f<int>(int)" is also "ns::f<int>(int)", "ns::f<int>" and "ns::f"; of Rust
-    "ns::f::<u32>" is also "ns::f".
+    "ns::f::<u32>" is also "ns::f". Brackets that close each other's contents have a space between
+    them, as GNU's demangler writes it, or none.
     """
     forms = {demangled}
     head = demangled
@@ -43,6 +45,8 @@ def spellings(demangled: str) -> frozenset[str]:
             forms |= {path, path[start:], path[start:] + signature, _strip_groups(path[start:])}
     elif head.endswith(">") and "::<" in head:  # Rust's, with the types that it was made for
         forms.add(_without_types(head))
+    if "> >" in demangled:
+        forms |= {_CLOSED.sub(">", form) for form in forms}
     return frozenset(form for form in forms if form)
 
 

@@ -78,6 +78,15 @@ def methods_of(kind: object, name: str) -> Iterator[ClassMethod]:
             yield _method(part, own)
 
 
+def functions_of(kind: object) -> Iterator[Die]:
+    """Entries of all functions that a class itself declares.
+
+    Raises:
+        DamagedError: the entries are damaged.
+    """
+    return (part for part in _children(kind) if part.tag == _SUBPROGRAM and part.name)
+
+
 def virtual_methods(kind: object) -> Iterator[ClassMethod]:
     """Virtual functions that a class itself declares.
 

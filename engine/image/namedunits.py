@@ -40,6 +40,8 @@ _FEW: Final = 7
 """Up to so many offsets each is searched for by itself; more are looked for all at once."""
 _MOST: Final = 1 << 12
 """More offsets than this are in most units anyway."""
+_KEPT: Final = 1 << 20
+"""Entries whose names are kept, all units together: some 100 MB; the others are read each time."""
 _VAIN: Final = 1 << 6
 """One byte in so many may begin a vain match; beyond that, reading all units is no dearer."""
 
@@ -60,6 +62,8 @@ class NamedUnits:
         """Nothing is read yet."""
         self._info = info
         self._found: dict[tuple[tuple[str, ...], bool], tuple[int, ...]] = {}
+        self._entries: dict[int, _UnitEntries] = {}
+        self._room = _KEPT
 
     def of(self, names: Sequence[str], *, instances: bool = False) -> Iterator[Unit]:
         """Units that may have an entry of one of the names, type units among them.
@@ -76,8 +80,9 @@ class NamedUnits:
         key = tuple(names), instances
         if key not in self._found:
             self._found[key] = tuple(self._known(*key))
-        for offset in self._found[key]:
-            look_up()
+        found = self._found[key]
+        for number, offset in enumerate(found):
+            look_up(self._info.name, number, len(found))
             yield self._info.unit("info", offset)
 
     def of_functions(self, name: str) -> Iterator[Unit]:
@@ -90,8 +95,8 @@ class NamedUnits:
         if offsets is None:
             yield from self.of((name,), instances=True)
             return
-        for offset in offsets:
-            look_up()
+        for number, offset in enumerate(offsets):
+            look_up(self._info.name, number, len(offsets))
             yield self._info.unit("info", offset)
 
     def _listed(self, word: bytes) -> list[int] | None:
@@ -204,7 +209,7 @@ class NamedUnits:
         found = other.naming(names, instances=instances)
         places = chain(
             _strings(other, spelled),
-            *(_entries(unit, names, instances) for unit in found),
+            *(_UnitEntries(unit).of(names, instances=instances) for unit in found),
         )
         return [struct.pack(self._info.order + "I", at) for at in places if at < 1 << 32]
 
@@ -219,12 +224,22 @@ class NamedUnits:
             places = [
                 place
                 for offset in new
-                for place in _entries(self._info.unit("info", offset), names, instances)
+                for place in self._entries_of(offset).of(names, instances=instances)
             ]
             needles = [struct.pack(self._info.order + "I", at) for at in places if at < 1 << 32]
             if not self._follow(needles, found):
                 return False
         return False
+
+    def _entries_of(self, offset: int) -> "_UnitEntries":
+        """The named entries of a unit: names that are asked for one by one meet the same units."""
+        found = self._entries.get(offset)
+        if found is None:
+            found = _UnitEntries(self._info.unit("info", offset))
+            if found.count <= self._room:
+                self._room -= found.count
+                self._entries[offset] = found
+        return found
 
     # -- bytes -------------------------------------------------------------------------------
 
@@ -321,18 +336,48 @@ def _occurrences(data: bytes, word: bytes) -> Iterator[int]:
         at = data.find(word, at + 1)
 
 
-def _entries(unit: Unit, names: Iterable[str], instances: bool) -> Iterator[int]:
-    """Offsets of entries of one of the names, their own or that of their origin."""
-    wanted = frozenset(names)
-    shape = unit.shape
-    for index, tag in enumerate(shape.tags):
-        if tag in _NAMED:
-            die = Die(unit, shape.offsets[index])
-            told = {die.name, die.linkage_name}
-            if instances:
-                told |= {name.partition("<")[0] for name in told if name}
-            if wanted & told:
-                yield die.offset
+class _UnitEntries:
+    """The named entries of a unit, by their own names or those of their origins.
+
+    Attributes:
+        count: how many names there are.
+    """
+
+    def __init__(self, unit: Unit) -> None:
+        """Read them all.
+
+        Raises:
+            DamagedError: the unit's entries are none.
+        """
+        self._by_name: dict[str, list[int]] = {}
+        shape = unit.shape
+        for index, tag in enumerate(shape.tags):
+            if tag in _NAMED:
+                die = Die(unit, shape.offsets[index])
+                for name in {die.name, die.linkage_name}:
+                    if name is not None:
+                        self._by_name.setdefault(name, []).append(die.offset)
+        self.count = sum(map(len, self._by_name.values()))
+
+    def of(self, names: Iterable[str], *, instances: bool) -> Iterator[int]:
+        """Offsets of the entries of some names.
+
+        Args:
+            names: DW_AT_name or the linker's name.
+            instances: names with template arguments behind them are meant too.
+        """
+        for name in names:
+            yield from (self._by_stem if instances else self._by_name).get(name, ())
+
+    @cached_property
+    def _by_stem(self) -> dict[str, list[int]]:
+        """As `_by_name`, and by what stands before template arguments."""
+        found = {name: list(offsets) for name, offsets in self._by_name.items()}
+        for name, offsets in self._by_name.items():
+            stem, template, _ = name.partition("<")
+            if template:
+                found.setdefault(stem, []).extend(offsets)
+        return found
 
 
 def _has_own(unit: Unit, needles: Iterable[bytes], wanted: frozenset[str]) -> bool:

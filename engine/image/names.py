@@ -5,6 +5,7 @@ that the file has at all, the unit around the place that is asked from first.
 """
 
 from collections.abc import Iterable, Iterator
+from functools import cached_property
 from typing import Final, Protocol
 
 from msgspec import Struct
@@ -17,6 +18,7 @@ from engine.image.definitions import ENUM, RECORDS, defined
 from engine.image.dies import Die, Unit
 from engine.image.dietypes import DieType, qualified
 from engine.image.expressions import FrameContext, nowhere
+from engine.image.functions import written_name
 from engine.image.namedunits import endings
 from engine.image.ranges import read_ranges
 from engine.image.reader import DamagedError
@@ -39,12 +41,14 @@ _AT_CONTAINING_TYPE, _OP_ADDR = 0x1D, b"\x03"
 
 
 _DECL_FILE, _DECL_LINE = 0x3A, 0x3B
+_UNNAMED: Final = "(anonymous namespace)::"
 _NAMING: Final = (".debug_str", ".debug_info", ".debug_line_str", ".debug_types")
 """Sections that names are in."""
 _LISTED: Final = {
     "function": frozenset((_SUBPROGRAM,)),
     "variable": frozenset((_VARIABLE,)),
     "type": _TYPES,
+    "enumerator": frozenset((_ENUMERATOR,)),
 }
 
 
@@ -60,6 +64,7 @@ class NamedEntry(Struct, frozen=True):
         line: in it, 0 for none.
         external: other files see it.
         alias: the type that a typedef stands for.
+        signature: a function's name with its parameters, "" for any other thing.
     """
 
     name: str
@@ -70,6 +75,7 @@ class NamedEntry(Struct, frozen=True):
     line: int
     external: bool
     alias: DataType | None
+    signature: str = ""
 
 
 class FileNames(Protocol):
@@ -88,7 +94,7 @@ class FileNames(Protocol):
         """An enumeration and the value that it has under a name."""
 
     def listed(self, kind: str) -> Iterator[NamedEntry]:
-        """All of a kind: "function", "variable" or "type"; declarations are left out."""
+        """List all of a kind: function, variable, type, enumerator; declarations are left out."""
 
 
 class GlobalNames:
@@ -141,6 +147,19 @@ class GlobalNames:
             found = DieVariable(name, False, 0, die, frame, self.info.name)
             if not found.is_declaration:
                 return found
+        return None
+
+    def declared(self, name: str) -> DataType | None:
+        """The type of a variable that is declared here and is in another file.
+
+        Raises:
+            ImageError: the debug information is damaged.
+        """
+        frame = FrameContext(0, False, None, lambda: nowhere("is none"))
+        for die in self._find(name, frozenset((_VARIABLE,)), None):
+            found = DieVariable(name, False, 0, die, frame, self.info.name)
+            if found.is_declaration:
+                return found.type
         return None
 
     def templates(self, word: str) -> tuple[str, ...]:
@@ -247,16 +266,30 @@ class GlobalNames:
         Raises:
             ImageError: the debug information is damaged.
         """
-        if not self._has_text(alias):
-            return ""
+        found = self._namespaces[0].get(alias) if self._has_text(alias) else None
+        return "" if found is None else qualified(found)
+
+    def has_namespace(self, name: str) -> bool:
+        """True if a unit has a namespace of a whole name.
+
+        Raises:
+            ImageError: the debug information is damaged.
+        """
+        return self._has_text(name.rpartition("::")[2]) and name in self._namespaces[1]
+
+    @cached_property
+    def _namespaces(self) -> tuple[dict[str, Die], frozenset[str]]:
+        """Read the other names of namespaces, with what each stands for, and all whole names."""
+        aliases, names = dict[str, Die](), set[str]()
         for unit in self._all():
-            for index, tag in enumerate(unit.shape.tags):
-                if tag == _IMPORTED:
-                    die = Die(unit, unit.shape.offsets[index])
-                    target = die.reference(_AT_IMPORT) if die.name == alias else None
+            for tag, offset in zip(unit.shape.tags, unit.shape.offsets, strict=True):
+                if tag == _NAMESPACE:
+                    names.add(qualified(Die(unit, offset)))
+                elif tag == _IMPORTED and (name := Die(unit, offset).name):
+                    target = Die(unit, offset).reference(_AT_IMPORT)
                     if target is not None and target.tag == _NAMESPACE:
-                        return qualified(target)
-        return ""
+                        aliases.setdefault(name, target)
+        return aliases, frozenset(names)
 
     def enumerator(self, name: str, near: Unit | None = None) -> tuple[DataType, int] | None:
         """An enumeration and the value that it has under a name.
@@ -273,24 +306,22 @@ class GlobalNames:
         return None
 
     def listed(self, kind: str) -> Iterator[NamedEntry]:
-        """All of a kind: "function", "variable" or "type"; declarations are left out.
+        """List all of a kind: function, variable, type, enumerator; declarations are left out.
 
         Raises:
             ImageError: the debug information is damaged.
         """
         try:
             for unit in self._all():
-                seen = set[int]()
-                for name, offsets in self._names(unit).items():
-                    for offset in offsets:
-                        die = Die(unit, offset)
-                        wanted = die.tag in _LISTED[kind] and offset not in seen
-                        if not wanted or die.has(dies.AT_DECLARATION):
-                            continue
-                        seen.add(offset)
-                        entry = self._entry(name, die, kind)
-                        if entry is not None:
-                            yield entry
+                for offset, name in _whole_names(self._names(unit)).items():
+                    die = Die(unit, offset)
+                    if die.tag not in _LISTED[kind] or die.has(dies.AT_DECLARATION):
+                        continue
+                    if kind == "enumerator":
+                        name = _without_enumeration(name, die)
+                    entry = self._entry(name, die, kind)
+                    if entry is not None:
+                        yield entry
         except DamagedError as error:
             raise ImageError(f"{self.info.name}: debug information: {error}") from error
 
@@ -312,6 +343,7 @@ class GlobalNames:
             told.number(_DECL_LINE) or 0,
             any(one.has(dies.AT_EXTERNAL) for one in (die, *die.origins())),
             DieType(die.type) if die.tag == _TYPEDEF else None,
+            written_name(die) if kind == "function" else "",
         )
 
     def _bodies(self, die: Die) -> Iterator[Die]:
@@ -392,7 +424,11 @@ class GlobalNames:
             die = Die(unit, shape.offsets[index])
             name = die.name
             if not name:
-                spaces[index] = spaces.get(within, "")
+                around = spaces.get(within, "")
+                spaces[index] = around
+                if tag == _NAMESPACE:  # its names are seen from outside, as an inline one's are
+                    spaces[index] = f"{around}{_UNNAMED}"
+                    inline[spaces[index]] = around
                 continue
             whole = spaces.get(within, "") + name
             if die.has(dies.AT_SPECIFICATION):
@@ -424,6 +460,25 @@ def _is_constructor(whole: str, name: str) -> bool:
     """True for "geo::Shape::Shape": "Shape" alone is the class."""
     path = whole.split("::")
     return len(path) > 1 and path[-2].partition("<")[0] == name
+
+
+def _whole_names(names: dict[str, list[int]]) -> dict[int, str]:
+    """The longest name of each entry, by its offset: C++'s are found by their last part, too."""
+    found: dict[int, str] = {}
+    for name, offsets in names.items():
+        for offset in offsets:
+            if len(name) > len(found.get(offset, "")):
+                found[offset] = name
+    return found
+
+
+def _without_enumeration(name: str, die: Die) -> str:
+    """An enumerator's name as it is written: "geo::BLUE" for "geo::Color::BLUE" of a plain one."""
+    shape = die.unit.shape
+    scope, only = _scope_of(die.unit, shape.parents[die.unit.index(die.offset)])
+    if only or name != f"{scope}{die.name}":
+        return name
+    return f"{scope.removesuffix('::').rpartition('::')[0]}::{die.name}".removeprefix("::")
 
 
 def _scope_of(unit: Unit, index: int) -> tuple[str, bool]:

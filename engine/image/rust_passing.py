@@ -13,6 +13,8 @@ from engine.image.datatypes import MAX_DEPTH, DataType, TypeKind
 from engine.image.valueshapes import UnknownShapeError
 from engine.image.variants import variant_part
 
+RUST: Final = 0x1C
+"""DW_LANG_Rust."""
 _WORD: Final = 8
 _MOST: Final = 64
 """Scalars of a type that are looked at: from three on a value is passed as a whole."""

@@ -32,6 +32,8 @@ _SYMBOLS: Final = frozenset((_PARAMETER, _INLINED, _VARIABLE, 0x0A, 0x16, 0x13, 
 """Tags of what gives a block symbols: variables, inlined functions, labels, types."""
 _AT_DECL_LINE, _AT_VARIABLE_PARAMETER = 0x3B, 0x4B
 _GO: Final = 0x16
+_GO_DICTIONARY: Final = ".dict"
+"""The argument of a generic function that has the address of its dictionary."""
 _MAX_SCOPES: Final = 256
 _DECLARED_ELSEWHERE: Final = "is declared here and defined elsewhere"
 
@@ -270,6 +272,7 @@ class Scope(Struct, frozen=True):
         frame_register: DWARF number of the register that its frame is described by, which the
             prologue has to set first; None for the frame address of the unwind tables.
         unit: where it is described; None for what is not described by DWARF.
+        hidden: what the compiler of Go passes to generic functions, beside what the source does.
     """
 
     function: str
@@ -282,6 +285,7 @@ class Scope(Struct, frozen=True):
     returns: DataType
     frame_register: int | None
     unit: Unit | None
+    hidden: tuple[Variable, ...] = ()
 
     def declared_before(self, line: int) -> "Scope":
         """The same without the variables that the source declares at a line or behind it.
@@ -297,13 +301,15 @@ class Scope(Struct, frozen=True):
         if not depth and not self.inlined:
             return self
         own = tuple(item for item in self.locals if item.depth == depth)
+        hidden = tuple(item for item in self.hidden if item.depth == depth)
         if not depth:
-            return replace(self, locals=own)
+            return replace(self, locals=own, hidden=hidden)
         return replace(
             self,
             function=self.inlined[depth - 1] if depth <= len(self.inlined) else self.function,
             parameters=tuple(item for item in own if item.is_parameter),
             locals=tuple(item for item in own if not item.is_parameter),
+            hidden=hidden,
         )
 
     @property
@@ -325,6 +331,7 @@ class FunctionBlock(Struct, frozen=True):
         inlined: it is a copy.
         end: one past the piece of code that begins at `start`.
         is_main: the program begins there, whatever the name (DWARF 5, 3.3.1).
+        linkage: its name for the linker, "" where the compiler tells none.
     """
 
     key: tuple[int, int]
@@ -333,6 +340,7 @@ class FunctionBlock(Struct, frozen=True):
     inlined: bool
     end: int = 0
     is_main: bool = False
+    linkage: str = ""
 
 
 class CodeBlock(Struct, frozen=True):
@@ -382,6 +390,7 @@ class ScopeReader:
         self._frame = frame
         self.parameters: list[DieVariable] = []
         self.locals: list[DieVariable] = []
+        self.hidden: list[DieVariable] = []
         self.inlined: list[int] = []
         self.blocks: list[int] = []
         """Scopes around the address that hold anything, the outermost first."""
@@ -428,6 +437,12 @@ class ScopeReader:
         if name is None:
             return None
         file, depth = self._unit.info.name, len(self.inlined)
+        if name.startswith(".") and self._unit.root.number(dies.AT_LANGUAGE) == _GO:
+            # The compiler's own: names of the source have no dot.
+            if name == _GO_DICTIONARY:
+                found = DieVariable(name, is_parameter, depth, die, self._frame, file)
+                self.hidden.append(found)
+            return None
         if name.startswith("&"):
             return EscapedVariable(name[1:], is_parameter, depth, die, self._frame, file)
         return DieVariable(name, is_parameter, depth, die, self._frame, file)

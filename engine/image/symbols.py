@@ -84,6 +84,20 @@ class SymbolTable:
             found = self._demangled(name)
         return sorted(found, key=_link_key)
 
+    def version_behind(self, symbol: Symbol) -> str:
+        """The version that the static table has behind a variable's name: "@GLIBC_2.2.5".
+
+        Programs have it behind the variables of libraries that they hold a copy of; "" for none.
+        """
+        if symbol.kind != "object":
+            return ""
+        for table in self._tables:
+            for index in () if table.dynamic else table.named(symbol.name.encode()):
+                if table.symbol(index).address == symbol.address:
+                    _, at, version = table.written_name(index).partition("@")
+                    return f"@{version}" if at and version[:1] != "@" else ""
+        return ""
+
     def _may_have(self, name: str) -> bool:
         """False if a symbol of the name is in no table, by a glance at the strings."""
         raw = name.encode("utf-8", "replace")
@@ -203,6 +217,11 @@ class SymbolTable:
         """
         return self._functions
 
+    def function_addresses(self) -> set[int]:
+        """The addresses of the functions; none of them is made for that."""
+        stored = map(self._index.address, self._function_refs)
+        return {*stored, *(symbol.address for symbol in self._made_up)}
+
     def starts(self, low: int, high: int) -> tuple[list[int], list[int]]:
         """Addresses in [low, high) where symbols begin, each once and sorted.
 
@@ -298,8 +317,12 @@ class SymbolTable:
     # -- functions, stubs and made-up names --------------------------------------
 
     @cached_property
+    def _function_refs(self) -> list[int]:
+        return self._index.functions(self.image)
+
+    @cached_property
     def _functions(self) -> Sequence[Symbol]:
-        refs = self._index.functions(self.image)
+        refs = self._function_refs
         if not self._made_up:
             return LazySymbols(refs, self._index.symbol)
         stored = map(self._index.symbol, refs)

@@ -74,6 +74,13 @@ class Symbol(Struct, frozen=True):
         return self.kind in ("func", "ifunc")
 
 
+_CLOSED: Final = re.compile(r"(?<!operator)>(?=>)")
+"""A bracket that another one follows: GNU's demangler leaves a space between them."""
+_OLD_RUST: Final = re.compile(r"17h[0-9a-f]{16}E")
+"""Of a name of Rust's that is mangled as one of C++'s."""
+_LAMBDA: Final = re.compile(r"'lambda(\d*)'(\((?:[^()]|\([^()]*\))*\))")
+
+
 @lru_cache(maxsize=4096)
 def demangle(name: str) -> str:
     """Demangle C++, Rust, Swift and D names; others come back unchanged."""
@@ -90,7 +97,17 @@ def demangle(name: str) -> str:
     plain = _RUST_HASH.sub("", plain)
     if stem.startswith("_R"):
         plain = _RUST_NUMBER.sub("", plain)
+    if "'lambda" in plain:
+        plain = _LAMBDA.sub(_lambda, plain)
+    if ">>" in plain and not stem.startswith("_R") and not _OLD_RUST.search(stem):
+        plain = _CLOSED.sub("> ", plain)
     return plain + at + suffix if plain else name
+
+
+def _lambda(match: re.Match[str]) -> str:
+    """A lambda as GNU's demangler writes it: "{lambda(int)#1}"."""
+    number = int(match[1]) + 2 if match[1] else 1
+    return f"{{lambda{match[2]}#{number}}}"
 
 
 def shown_place(place: str) -> str:
@@ -223,10 +240,15 @@ class SymbolSection:
             value += shift if kind != "tls" else 0
         return Symbol(stem or text, value, size, kind, binding, shndx, default)
 
+    def written_name(self, index: int) -> str:
+        """The name of one row with all that stands behind it."""
+        return headers.text(
+            self.raw_name(self._form.unpack_from(self.rows, index * self._form.size)[0])
+        )
+
     def version(self, index: int) -> str:
         """The version of one row: of NAME@VER in a static table, of .gnu.version in .dynsym."""
-        name = self._form.unpack_from(self.rows, index * self._form.size)[0]
-        _, at, written = headers.text(self.raw_name(name)).partition("@")
+        _, at, written = self.written_name(index).partition("@")
         if at:
             return written.removeprefix("@")
         if len(self._versions) < 2 * index + 2:

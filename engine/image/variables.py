@@ -31,6 +31,7 @@ from engine.image.reader import DamagedError
 from engine.image.scopes import (
     CodeBlock,
     DieVariable,
+    FunctionBlock,
     Scope,
     ScopeReader,
     Variable,
@@ -160,22 +161,40 @@ class Variables:
             pass
         return None
 
+    def pieces(self, function: FunctionBlock) -> list[tuple[int, int]]:
+        """The ranges of a function's link addresses, that of its begin first."""
+        info, (unit, index) = self.info, function.key
+        if info is None:
+            return []
+        try:
+            whole = info.unit("info", unit)
+            return list(read_ranges(Die(whole, whole.shape.offsets[index])))
+        except (DamagedError, ImageError):
+            return []
+
     def call_at(self, behind: int) -> "CallSite | None":
-        """The call that returns to a link address; None where no compiler tells of it."""
+        """The call in front of a link address; None where no compiler tells of it."""
+        return next((site for _, site in self.calls_in(behind - 1, behind)), None)
+
+    def calls_in(self, start: int, end: int) -> "list[tuple[int, CallSite]]":
+        """The calls of a range of link addresses, with the addresses behind them."""
         from engine.image.callsites import call_sites  # the debugger alone asks
 
+        found: list[tuple[int, CallSite]] = []
         try:
-            for unit in self.info.containing(behind - 1) if self.info is not None else ():
+            for unit in self.info.containing(start) if self.info is not None else ():
                 known = self._calls.get(id(unit))
                 if known is None:
                     known = self._calls[id(unit)] = call_sites(unit)
-                if behind in known:
-                    return known[behind]
+                if end == start + 1:
+                    found += [(end, known[end])] if end in known else []
+                else:
+                    found += [(at, site) for at, site in known.items() if start < at <= end]
         except DamagedError as error:
-            self.image.damage.note(f"{self.image.name}: calls at {behind:#x}: {error}")
+            self.image.damage.note(f"{self.image.name}: calls at {start:#x}: {error}")
         except ImageError:  # a part of it is in a file that we do not have
             pass
-        return None
+        return found
 
     def inlined(self, name: str) -> list[int]:
         """The inlined copies of a function: link addresses of their first instructions.
@@ -264,6 +283,7 @@ class Variables:
             returns=DieType(die.type),
             frame_register=base.register if base.where is Where.REGISTER else None,
             unit=unit,
+            hidden=tuple(reader.hidden),
         )
 
     def _frame(self, die: Die, pc: int, entry: bool) -> FrameContext:

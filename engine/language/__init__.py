@@ -23,11 +23,14 @@
   `type_identities`: what `typeid` gives, `cpp_evaluation`: values of trees of C++.
 - `rust_syntax`, `rust_evaluation`, `rust_printing` and `rust_types`: the same for Rust, which
   stands where the code that is looked at is Rust's; `rust_names`: what its paths mean,
-  `rust_makers`: values that an expression makes, `rust_pointers`: what its owners lead to.
+  `rust_makers`: values that an expression makes, `rust_pointers`: what its owners lead to,
+  `rust_methods`: which function a method, a trait's too, is.
 - `go_syntax`, `go_evaluation`, `go_printing` and `go_types`: the same for Go; `go_parts`: what its
   values are made of, `go_values`: how much of them is read, `go_numbers`: arithmetic,
-  `go_program`: what a program tells of its types.
+  `go_program`: what a program tells of its types, `go_names`: what its names mean.
 - `prototypes`: functions that a header of C declares; `libc.h` has those of the C library.
+- `library_functions`: those of C++'s library that the layout of their argument answers.
+- `macros`: those of the preprocessor, and the expansion of a text.
 - `convenience_functions`: `$_strlen` and the others that need nothing but values.
 
 Nothing here knows of guests, frames or processes.

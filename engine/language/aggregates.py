@@ -27,12 +27,10 @@ def aggregate(
         template: any value of the place, for the order of bytes.
 
     Raises:
-        CommandError: it is no aggregate, or has fewer parts.
+        CommandError: it has fewer parts.
     """
     whole = kind.resolved
     name = bare_type(kind.text)
-    if _is_constructed(whole):
-        raise CommandError(f"Constructors are not called: {name} is no aggregate.")
     parts = [member for member in whole.members if member.name or member.is_base]
     if len(given) > len(parts):
         raise CommandError(f"{name} has {len(parts)} parts, {len(given)} values were given.")
@@ -54,7 +52,7 @@ def _put(raw: bytearray, member: Member, part: bytes, template: TypedValue) -> N
     raw[:] = number.to_bytes(len(raw), "little")
 
 
-def _is_constructed(kind: CType) -> bool:
+def is_constructed(kind: CType) -> bool:
     """True for a class whose objects constructors make, or whose parts are not all public."""
     if kind.kind is not TypeKind.RECORD or kind.keyword == "union" or has_table(kind, 0):
         return True

@@ -8,6 +8,7 @@ from engine.image.datatypes import TypeKind
 from engine.image.methods import (
     ClassMethod,
     conversions_of,
+    functions_of,
     inner_type,
     methods_of,
     static_data,
@@ -52,7 +53,40 @@ class ClassMembers:
             GuestFaultError: a table of a virtual base class cannot be read.
         """
         scope, _, last = name.rpartition("::")
-        return self._data(self._part_named(value, scope), last, 0)
+        part = self._part_named(value, scope)
+        self._check_one(part, last)
+        found = self._data(part, last, 0)
+        is_call = found is None and any(True for _ in methods_of(part.type.resolved, "operator()"))
+        if is_call:  # g++ marks what a lambda captures
+            found = self._data(part, f"__{last}", 0)
+        return found
+
+    def _check_one(self, value: TypedValue, name: str) -> None:
+        """Refuse a name that several base classes have (C++20, [class.member.lookup]).
+
+        gdb refuses a virtual base's as well that another base hides; it is the hiding one here.
+
+        Raises:
+            CommandError: it is ambiguous.
+        """
+        kind = value.type.resolved
+        if kind.member(name) is None or not any(member.is_base for member in kind.members):
+            return
+        found = list(_declarations(kind, name, (), 0))
+        hidden = {
+            key
+            for owner, _ in found
+            for key in _bases(owner)
+            for one, _ in found
+            if one.key == key
+        }
+        left = [(owner, text) for owner, text in found if owner.key not in hidden]
+        if len({owner.key for owner, _ in left}) > 1:
+            lines = "\n".join(f"  {text}" for _, text in left)
+            raise CommandError(
+                f"Request for member '{name}' is ambiguous in type '{bare_type(kind.text)}'. "
+                f"Candidates are:\n{lines}"
+            )
 
     def _data(self, value: TypedValue, name: str, depth: int) -> TypedValue | None:
         kind = value.type.resolved
@@ -77,7 +111,11 @@ class ClassMembers:
         if told.value is not None:
             raw = told.value
             return TypedValue(told.type, lambda: raw, order=self._reach.order)
-        address = self._around.linked(told.linkage) if told.linkage else None
+        if not told.linkage:  # clang tells it where it is defined alone
+            found = self._around.variable(f"{bare_type(kind.resolved.text)}::{name}")
+            lost = TypedValue(told.type, lambda: b"", missing="<optimized out>")
+            return lost if found is None else found
+        address = self._around.linked(told.linkage)
         return None if address is None else self._reach.at(told.type, address)
 
     def inner_type(self, kind: CType, name: str) -> CType | None:
@@ -149,7 +187,8 @@ class ClassMembers:
         """
         if value.address is None or not has_table(value.type, 0):
             return None
-        raw = self._around.read(value.address, self._reach.pointer)
+        size = self._reach.pointer
+        raw = value.raw[:size] if value.pages else self._around.read(value.address, size)
         return int.from_bytes(raw, self._reach.order)
 
     def whole(self, value: TypedValue) -> TypedValue | None:
@@ -170,6 +209,33 @@ class ClassMembers:
         raw = self._around.read(table - 2 * size, size)  # its distance from the whole's start
         up = int.from_bytes(raw, self._reach.order, signed=True)
         return self._reach.at(kind, value.address + up)
+
+
+def _declarations(
+    kind: CType, name: str, path: tuple[str, ...], depth: int
+) -> Iterator[tuple[CType, str]]:
+    """The classes that give an object a member of a name, with the way to each as gdb tells it."""
+    path = (*path, bare_type(kind.text))
+    own = next((member for member in kind.members if member.name == name), None)
+    if own is not None:
+        yield kind, f"'{own.type.declared(f'{path[-1]}::{name}')}' ({' -> '.join(path)})"
+        return
+    for member in kind.members if depth < _DEPTH else ():
+        if member.is_base:
+            yield from _declarations(member.type.resolved, name, path, depth + 1)
+
+
+def _bases(kind: CType, depth: int = 0) -> Iterator[object]:
+    """Keys of the classes above one."""
+    for member in kind.members if depth < _DEPTH else ():
+        if member.is_base:
+            yield member.type.resolved.key
+            yield from _bases(member.type.resolved, depth + 1)
+
+
+def has_methods(kind: CType) -> bool:
+    """True for a class that declares functions, those that compilers make included."""
+    return any(True for _ in functions_of(kind.resolved))
 
 
 def has_table(kind: CType, depth: int) -> bool:

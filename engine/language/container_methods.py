@@ -5,6 +5,7 @@ of is known there alone.
 """
 
 import operator
+import re
 from collections.abc import Callable
 from itertools import islice
 from typing import Final
@@ -13,6 +14,7 @@ from msgspec.structs import replace
 
 from engine.errors import CommandError
 from engine.image.datatypes import TypeKind
+from engine.image.methods import methods_of
 from engine.language import value_types as ct
 from engine.language.containers import Containers
 from engine.language.convenience_functions import string_of
@@ -87,6 +89,24 @@ class ContainerMethods:
             raise CommandError("The optional holds no value.")
         return held.at(0)
 
+    def truth(self, value: TypedValue) -> bool | None:
+        """Tell what a smart pointer, an optional or a function is as a condition; None for others.
+
+        Raises:
+            GuestFaultError: memory cannot be read.
+        """
+        text = value.type.resolved.text
+        held = self.held(value) if text.startswith("std::") else None
+        if held is None:
+            return None
+        if re.match(r"std::(?:\w+::)*optional<", text):
+            return held.at is not None
+        if re.match(r"std::(?:\w+::)*(?:unique|shared)_ptr<", text):
+            return held.points is not None and held.points.number != 0
+        if re.match(r"std::(?:\w+::)*function<", text):
+            return not held.title.endswith("[no target]")
+        return None
+
     def element(self, value: TypedValue, index: TypedValue) -> TypedValue | None:
         """The value behind `[]` of a container; None for other values.
 
@@ -100,10 +120,26 @@ class ContainerMethods:
         if held.keyed:
             return self._of_key(held, index)
         if held.at is not None and not held.optional:
-            return held.at(index.number)
+            return self._as_declared(value, "operator[]", held.at(index.number))
         if held.points is not None and held.alone is None:
             return self._reach.element(held.points, index.number)
         return None
+
+    def _as_declared(self, value: TypedValue, name: str, found: TypedValue) -> TypedValue:
+        """A character of a string as the method that gives it is declared: by reference.
+
+        Of other containers gdb's own methods for libstdc++ give the element itself.
+        """
+        kind = value.type.resolved
+        if not kind.text.startswith("std::__cxx11::basic_string<") or found.address is None:
+            return found
+        is_const = value.type.text.startswith("const ")
+        declared = (one for one in methods_of(kind, name) if one.is_const == is_const)
+        method = next(declared, None)
+        result = None if method is None else method.type.resolved.target
+        if result is None or not ct.is_reference(result):
+            return found
+        return self._reach.made(result.resolved, found.address)
 
     def _of_key(self, held: Held, wanted: TypedValue) -> TypedValue:
         found = self._find(held, wanted)
@@ -224,12 +260,12 @@ class ContainerMethods:
         if "::bitset<" in value.type.resolved.text:
             return self._of_bits(held, value, name)
         if name == "at":
-            return lambda given: self._at(held, value, _one(given))
+            return lambda given: self._as_declared(value, "at", self._at(held, value, _one(given)))
         if (name in ("front", "back", "top") and not held.keyed and held.points is None) or (
             name in ("front", "back") and held.at is not None
         ):
             first = name == "front" or "::priority_queue<" in value.type.resolved.text
-            return _plain(lambda: self._end(held, last=not first))
+            return _plain(lambda: self._as_declared(value, name, self._end(held, last=not first)))
         if name in ("count", "contains") and (held.keyed or "set<" in value.type.resolved.text):
             return lambda given: self._truth(holds=self._find(held, _one(given)) is not None)
         points = held.points

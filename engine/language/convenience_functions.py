@@ -84,7 +84,7 @@ def pattern_of(text: bytes) -> re.Pattern[bytes]:
 
 
 def _truth(around: Surroundings, *, holds: bool) -> TypedValue:
-    return made(ct.INT, int(holds), around.order)
+    return made(ct.BOOL if around.is_cpp else ct.INT, int(holds), around.order)
 
 
 def _strlen(around: Surroundings, given: list[TypedValue]) -> TypedValue:

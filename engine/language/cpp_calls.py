@@ -17,11 +17,34 @@ from engine.language.conversions import BY_USER, rank, same_type
 from engine.language.operators import Operators
 from engine.language.reach import Reach
 from engine.language.surroundings import Surroundings
+from engine.language.user_types import bare_type
 from engine.language.value_types import CType, is_reference
 from engine.language.values import TypedValue
 
 _MORE: Final = 70
 """Cost of an argument that no parameter is declared for."""
+
+
+def _in_sight(function: TypedValue, given: Sequence[TypedValue]) -> bool:
+    """True for a function that an operator may stand for.
+
+    Functions of other classes never do (their first parameter is `this`), those of the library's
+    namespace only for its types, as names are looked up by arguments (C++20, 6.5.4).
+    """
+    parameters, _ = function.type.resolved.parameters
+    if parameters and _is_object_pointer(parameters[0]):
+        return False
+    of_library = [_is_of_library(one.text) for one in parameters]
+    return not any(of_library) or any(_is_of_library(one.type.resolved.text) for one in given)
+
+
+def _is_object_pointer(kind: CType) -> bool:
+    target = kind.resolved.target if kind.text.endswith("*") else None
+    return target is not None and target.resolved.kind is TypeKind.RECORD
+
+
+def _is_of_library(text: str) -> bool:
+    return text.removeprefix("const ").startswith("std::")
 
 
 class Candidate:
@@ -63,9 +86,18 @@ class CppCalls:
         self._members = members
 
     def of_methods(
-        self, methods: Sequence[MethodOfObject], given: Sequence[TypedValue]
+        self,
+        methods: Sequence[MethodOfObject],
+        given: Sequence[TypedValue],
+        whole: TypedValue | None = None,
     ) -> list[Candidate]:
-        """Functions of a class as candidates for a call."""
+        """Functions of a class as candidates for a call.
+
+        Args:
+            methods: the functions, each with the part of the object that it is for.
+            given: the arguments.
+            whole: the object, which virtual functions may see all of; None for such a part.
+        """
         found: list[Candidate] = []
         for one in methods:
             method, part = one.method, one.object
@@ -81,7 +113,7 @@ class CppCalls:
             if address is None:
                 continue
             function = method_value(method, address, self._reach)
-            this = [] if method.is_static else [self._this(part)]
+            this = [] if method.is_static else [self._this(part, whole or part)]
             found.append(Candidate(function, [*this, *given], one))
         return found
 
@@ -91,11 +123,11 @@ class CppCalls:
         same = (one for one in self._around.functions(method.name) if one.type.key == key)
         return next((one.address for one in same), None)
 
-    def _this(self, part: TypedValue) -> TypedValue:
+    def _this(self, part: TypedValue, whole: TypedValue) -> TypedValue:
         """The address of an object; one that is not in memory is put there for the call."""
         if part.address is not None and not part.pages:
             return self._reach.made(ct.pointer_to(part.type, self._reach.pointer), part.address)
-        return self._temporary(part)
+        return self._temporary(whole if part.address == whole.address else part)
 
     def _temporary(self, value: TypedValue) -> TypedValue:
         raw = value.raw
@@ -107,6 +139,40 @@ class CppCalls:
     ) -> list[Candidate]:
         """Functions as candidates for a call."""
         return [Candidate(function, given) for function in functions]
+
+    def made(self, kind: CType, given: Sequence[TypedValue]) -> TypedValue:
+        """An object that one of its class's constructors makes of arguments.
+
+        Raises:
+            CommandError: the program has no code of one that fits; values that parameters have
+                by default are not told by debug information.
+        """
+        name = bare_type(kind.resolved.text)
+        nowhere = TypedValue(kind, lambda: b"", order=self._reach.order)
+        this = self._reach.made(ct.pointer_to(kind, self._reach.pointer), 0)
+        own = name.partition("<")[0].rpartition("::")[2]
+        candidates: list[Candidate] = []
+        for one in self._members.methods(nowhere, own):
+            address = self._place_of_constructor(one.method, f"{name}::{own}")
+            if address is not None:
+                function = method_value(one.method, address, self._reach)
+                candidates.append(Candidate(function, [this, *given], one))
+        if not candidates:
+            raise CommandError(f"The program has no code of a constructor of {name}.")
+        chosen = self.best(candidates, f"{name}::{own}")
+        wanted, _ = chosen.function.type.resolved.parameters
+        passed = [self.passed(*pair) for pair in zip(given, wanted[1:], strict=True)]
+        return self._around.construct(chosen.function.address or 0, kind, passed)
+
+    def _place_of_constructor(self, method: ClassMethod, name: str) -> int | None:
+        """The code of a constructor: whole objects have C1 in the linker's name, bases C2."""
+        if not method.linkage:
+            key = method.type.key
+            same = (one for one in self._around.functions(name) if one.type.key == key)
+            return next((one.address for one in same), None)
+        before, _, behind = method.linkage.rpartition("C4")
+        found = (self._around.linked(f"{before}{mark}{behind}") for mark in ("C1", "C2"))
+        return next((address for address in found if address is not None), None)
 
     def best(self, candidates: Sequence[Candidate], name: str) -> Candidate:
         """The function that is meant: its parameters fit the arguments best.
@@ -317,12 +383,14 @@ class CppCalls:
             CommandError: it is defined for other operands alone, or cannot be called.
         """
         name = f"operator{word}"
-        candidates: list[Candidate] = []
-        if given[0].type.resolved.kind is TypeKind.RECORD:
-            methods = self._members.methods(given[0], name)
-            candidates += self.of_methods(methods, given[1:])
-        candidates += self.of_functions(self._around.functions(name), given)
+        is_object = given[0].type.resolved.kind is TypeKind.RECORD
+        methods = self._members.methods(given[0], name) if is_object else ()
+        own = list(self.of_methods(methods, given[1:])) if methods else []
+        functions = [one for one in self._around.functions(name) if _in_sight(one, given)]
+        candidates = [*own, *self.of_functions(functions, given)]
         if not candidates:
+            if methods:  # declared, but without code: the program calls it nowhere
+                raise CommandError(f"Could not find {name}.")
             return None
         if len(given) == 1:
             candidates = [one for one in candidates if self._cost(one) is not None]

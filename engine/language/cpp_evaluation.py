@@ -1,6 +1,7 @@
 """The value of an expression of C++ in its surroundings (gdb/valops.c, gdb/valarith.c)."""
 
 from collections.abc import Sequence
+from contextlib import nullcontext, suppress
 from functools import cached_property
 from typing import Final
 
@@ -8,11 +9,12 @@ from engine.errors import CommandError
 from engine.image.datatypes import TypeKind
 from engine.image.methods import ClassMethod
 from engine.language import value_types as ct
-from engine.language.aggregates import aggregate
-from engine.language.class_members import ClassMembers
+from engine.language.aggregates import aggregate, is_constructed
+from engine.language.class_members import ClassMembers, has_methods
 from engine.language.conversions import same_type
 from engine.language.cpp_calls import Candidate, CppCalls
 from engine.language.evaluation import Evaluator
+from engine.language.library_functions import library_function
 from engine.language.syntax import Expression
 from engine.language.type_identities import TypeIdentities
 from engine.language.user_types import bare_type
@@ -59,6 +61,9 @@ class CppEvaluator(Evaluator):
             case "static_cast" | "reinterpret_cast" | "const_cast" | "dynamic_cast":
                 return self._cast_by_name(node)
             case "cast" if node.type is not None:
+                unknown = self.unknown_call(node.parts[0], self.type(node.type))
+                if unknown is not None:
+                    return unknown
                 return self._cast(self.value(node.parts[0]), self.type(node.type))
             case "choice":
                 condition, yes, no = node.parts
@@ -104,12 +109,24 @@ class CppEvaluator(Evaluator):
         if found is None and name != "this":
             this = self._around.local("this")
             if this is not None and this.type.resolved.kind is TypeKind.POINTER:
-                found = self._member_of(self.reach.pointed(this), name)
+                # A path of something else is none of a base class.
+                with suppress(CommandError) if "::" in name else nullcontext():
+                    found = self._member_of(self.reach.pointed(this), name)
         found = found or self._around.variable(name)
         if found is None and "::" in name:
-            found = self._of_class(name)
+            found = self._of_class(name) or self._in_function(name)
         if found is None:
             raise CommandError(self._missing(name))
+        return found
+
+    def _in_function(self, name: str) -> TypedValue | None:
+        """A variable of a function by its path: `main::counter`."""
+        scope, _, last = name.rpartition("::")
+        if self._around.type((scope,)) is not None or not self._around.functions(scope):
+            return None
+        found = self._around.variable(last, scope)
+        if found is None:
+            raise CommandError(f'No symbol "{last}" in specified context.')
         return found
 
     def _missing(self, name: str) -> str:
@@ -118,6 +135,8 @@ class CppEvaluator(Evaluator):
         kind = self._around.type((scope,)) if scope else None
         if kind is not None and kind.resolved.kind is TypeKind.RECORD:
             return f"There is no field named {last}"
+        if scope and kind is None and self._around.is_namespace(scope):
+            return f'No symbol "{last}" in namespace "{scope}".'
         return f'No symbol "{name}" in current context.'
 
     def _member_of(self, whole: TypedValue, name: str) -> TypedValue | None:
@@ -126,6 +145,8 @@ class CppEvaluator(Evaluator):
         if found is not None:
             return found
         candidates = self.calls.of_methods(self.members.methods(whole, name), ())
+        if len(candidates) > 1:
+            raise CommandError(f"cannot resolve overloaded method `{name}': no arguments supplied")
         return candidates[0].function if candidates else None
 
     def _of_class(self, name: str) -> TypedValue | None:
@@ -145,7 +166,7 @@ class CppEvaluator(Evaluator):
             found = self._around.variable(f"{whole}::{last}")
         if found is None:
             nowhere = TypedValue(kind, lambda: b"", MemoryPlace(0), order=self._order)
-            candidates = self.calls.of_methods(self.members.methods(nowhere, name), ())
+            candidates = self.calls.of_methods(self.members.methods(nowhere, last), ())
             found = candidates[0].function if candidates else None
         return found
 
@@ -154,10 +175,11 @@ class CppEvaluator(Evaluator):
     def _member(self, node: Expression) -> TypedValue:
         base = self._used_object(node)
         if base.type.resolved.kind is not TypeKind.RECORD:
-            return self.reach.member(base, node.text)
+            return self.reach.member(base, node.text, arrow=node.kind == "arrow")
         found = self._member_of(base, node.text)
         if found is None:
-            raise CommandError(f"There is no member or method named {node.text}.")
+            what = "member or method" if has_methods(base.type) else "member"
+            raise CommandError(f"There is no {what} named {node.text}.")
         return found
 
     def _used_object(self, node: Expression) -> TypedValue:
@@ -185,7 +207,8 @@ class CppEvaluator(Evaluator):
     def _element(self, node: Expression) -> TypedValue:
         base, index = (self.operand(part) for part in node.parts)
         if base.type.resolved.kind is not TypeKind.RECORD:
-            return super().value(node)
+            self._check_target(base)
+            return self._subscripted(base, index)
         found = self.methods.element(base, index)
         if found is None:
             found = self.calls.operator("[]", [base, index])
@@ -205,6 +228,9 @@ class CppEvaluator(Evaluator):
         if called.kind == "binary" and called.text in (".*", "->*"):
             return self._through_pointer(called, given)
         if called.kind == "name":
+            found = library_function(self.methods, self.reach, called.text, given)
+            if found is not None:
+                return found
             found = self._function_called(called.text, given)
             if found is not None:
                 return found
@@ -226,7 +252,7 @@ class CppEvaluator(Evaluator):
             return told
         methods = self.members.methods(base, name)
         if methods:
-            candidates = self.calls.of_methods(methods, given)
+            candidates = self.calls.of_methods(methods, given, base)
             if not candidates:
                 raise CommandError("Cannot evaluate function -- may be inlined")
             return self.calls.called(self._chosen(candidates, base, name))
@@ -322,6 +348,8 @@ class CppEvaluator(Evaluator):
             one = self.reach.used(given[0])
             if one.type.resolved.kind is TypeKind.RECORD and self.calls.is_of(one, whole):
                 return self._cast(one, kind)
+        if is_constructed(whole):
+            return self.calls.made(kind, [self.reach.used(one) for one in given])
         template = self.reach.made(ct.INT, 0)
         return aggregate(kind, given, self._cast, template)
 
@@ -333,16 +361,30 @@ class CppEvaluator(Evaluator):
             return self._address_of(part)
         if word in ("++", "--"):
             return super()._unary(node)
-        value = self.operand(part)
+        whole = self.value(part)
+        value = self.reach.used(whole)
+        if word == "*" and value is not whole and value.type.kind in ct.INTEGERS:
+            raise CommandError("Attempt to take contents of a non-pointer value.")
+        if word == "*":
+            self._check_target(value)
         if value.type.resolved.kind is TypeKind.RECORD:
             inner = self.methods.pointed(value) if word == "*" else None
             found = inner or self.calls.operator(word, [value])
+            if found is None and word == "!":
+                made = self._as_scalar(value, ct.BOOL)
+                found = self._truth(holds=not made.truth) if made is not value else None
             if found is None:
                 raise CommandError(f"Could not find operator{word}.")
             return found
         if word == "!":
             return self._truth(holds=not value.truth)
-        return super()._unary(node)
+        return self._of_sign(word, value)
+
+    @staticmethod
+    def _check_target(value: TypedValue) -> None:
+        kind = value.type.resolved
+        if kind.kind is TypeKind.POINTER and kind.target.resolved.kind is TypeKind.VOID:
+            raise CommandError("Attempt to dereference a generic pointer.")
 
     def _address_of(self, part: Expression) -> TypedValue:
         """The address of a value, or a pointer to a member of a class."""
@@ -421,6 +463,10 @@ class CppEvaluator(Evaluator):
 
     def _as_scalar(self, value: TypedValue, kind: CType) -> TypedValue:
         """A value; of an object what its class's own conversion makes of it, if it has one."""
+        if kind.resolved.kind is TypeKind.BOOL and value.type.resolved.kind is TypeKind.RECORD:
+            known = self.methods.truth(value)
+            if known is not None:
+                return self._truth(holds=known)
         made = self.calls.converted_by_user(value, kind, explicit=True)
         return value if made is None else made
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from engine.image.datatypes import DataType, TypeKind
 from engine.language.value_types import CType
 
 
@@ -36,3 +37,26 @@ def enumerator(number: int, names: Sequence[tuple[str, int]]) -> str:
     if rest:
         set_names.append(f"unknown: {rest:#x}")
     return "(" + " | ".join(set_names) + ")"
+
+
+def is_nameless_enumeration(kind: DataType) -> bool:
+    """True for an enumeration that only its names tell from others."""
+    return kind.kind is TypeKind.ENUM and kind.text == "enum {...}"
+
+
+def enumeration_text(kind: CType | DataType) -> str:
+    """An enumeration; values that do not follow on are written."""
+    parts: list[str] = []
+    expected = 0
+    for name, value in kind.enumerators:
+        shown = kind.prefix + name
+        parts.append(shown if value == expected else f"{shown} = {value}")
+        expected = value + 1
+    head = kind.text.replace(" {...}", "")
+    if not head.startswith("enum"):
+        scoped = kind.prefix == f"{head}::"
+        word = "enum class" if scoped else "enum"
+        head = f"{word} {head}"
+        if kind.prefix or scoped:
+            head += f" : {kind.target.resolved.text}"
+    return f"{head} {{{', '.join(parts)}}}"

@@ -23,11 +23,18 @@ from engine.language.syntax import Expression, TypeName, parse_type
 from engine.language.tokens import characters
 from engine.language.user_types import bare_type
 from engine.language.value_types import CType
-from engine.language.values import MemoryPlace, TypedValue
+from engine.language.values import MemoryPlace, RegisterPlace, TypedValue
 
 _BASES: Final = 16
 """Classes above each other whose methods are looked through."""
+_UNKNOWN: Final = (ct.UNKNOWN_FUNCTION, ct.UNKNOWN_CHOICE)
 _DIRECT: Final = frozenset((TypeKind.POINTER, TypeKind.ARRAY))
+_NUMERIC: Final = frozenset((*ct.INTEGERS, TypeKind.ENUM, TypeKind.FLOAT))
+_UNARY_WRONG: Final = {
+    "-": "Argument to negate operation not a number.",
+    "+": "Argument to positive operation not a number.",
+    "~": "Argument to complement operation not an integer, boolean.",
+}
 
 
 def is_type(around: Surroundings) -> Callable[[str], bool]:
@@ -94,6 +101,7 @@ def type_of(text: str, around: Surroundings) -> tuple[CType, bool]:
     evaluator = evaluator_of(around)
     if around.language is not C:
         return evaluator.value_or_type(text)
+    text = around.expanded(text)
     name = parse_type(text, is_type(around), is_known(around))
     if name is not None:
         return evaluator.type(name), True
@@ -178,9 +186,17 @@ class Evaluator:
             kind = value.type.resolved
         if kind.kind is not TypeKind.FUNCTION or value.address is None:
             raise CommandError("That is no function of the program.")
-        if not kind.target.text or kind.target.text == "?":
+        if not kind.target.text:
             raise CommandError("The function's type is not known.")
         return value
+
+    @staticmethod
+    def _returns_unknown(function: TypedValue) -> bool:
+        """True for a function whose result nobody describes, as one of an assembler."""
+        kind = function.type.resolved
+        return function.type.text in _UNKNOWN or (
+            kind.kind is TypeKind.FUNCTION and kind.target.text == ct.UNSPECIFIED
+        )
 
     def check(self, tree: Expression) -> None:
         """Look up the names of a tree.
@@ -219,6 +235,8 @@ class Evaluator:
                 letter = node.text[-1].lower()
                 kind = ct.FLOAT if letter == "f" else ct.DOUBLE
                 return self.reach.made(kind, float(node.text.rstrip("fFlL")))
+            case "char" if node.text[0] != "'":
+                return self._wide_character(node.text)
             case "char":
                 raw = characters(node.text)
                 if len(raw) != 1:
@@ -259,19 +277,29 @@ class Evaluator:
                     found = self.methods.element(base, index)
                     if found is not None:
                         return found
-                if base.type.kind not in _DIRECT:
-                    base, index = index, base
-                if base.type.kind not in _DIRECT:
-                    raise CommandError(
-                        "cannot subscript something of type `" + base.type.text + "'"
-                    )
-                return self.reach.element(base, index.number)
+                return self._subscripted(base, index)
             case "member" | "arrow":
                 base = self._object(node)
                 if self._is_method(base, node.text):
                     return self._method(base, node.text)
-                return self.reach.member(base, node.text)
+                return self.reach.member(base, node.text, arrow=node.kind == "arrow")
         return self._with_type(node)
+
+    def _measured(self, node: Expression) -> CType:
+        """The type that `sizeof` measures; what a pointer leads to is not read for it."""
+        if node.kind == "unary" and node.text == "*":
+            kind = self.operand(node.parts[0]).type.resolved
+            if kind.kind is TypeKind.POINTER and kind.owner is None:
+                return kind.target
+        return self.operand(node).type
+
+    def _wide_character(self, text: str) -> TypedValue:
+        """A character of a wider type: L'a', u'a', U'a'."""
+        mark, _, body = text.partition("'")
+        letters = characters(f"'{body}").decode(errors="replace")
+        if len(letters) != 1:
+            raise CommandError(f"Unmatched single quote: {text}")
+        return self.reach.made(ct.LETTERS.get(mark, ct.CHAR), ord(letters))
 
     def operand(self, node: Expression) -> TypedValue:
         """The same as an operator takes it: a reference is what it refers to.
@@ -282,8 +310,24 @@ class Evaluator:
         """
         return self.reach.used(self.value(node))
 
+    def _subscripted(self, base: TypedValue, index: TypedValue) -> TypedValue:
+        """An element of an array, or of what a pointer points into; the two may be swapped."""
+        sides = [(base, index), (index, base)]
+        found = next((one for one in sides if one[0].type.kind in _DIRECT), None)
+        if found is None:
+            kind = base.type.resolved
+            if kind.kind is TypeKind.FUNCTION:
+                raise CommandError("cannot subscript requested type")
+            raise CommandError(f"cannot subscript something of type `{kind.text}'")
+        if found[0].type.resolved.owner is not None:
+            raise CommandError("cannot subscript requested type")
+        return self.reach.element(found[0], found[1].number)
+
     def _with_type(self, node: Expression) -> TypedValue:
         if node.kind == "cast" and node.type is not None:
+            unknown = self.unknown_call(node.parts[0], self.type(node.type))
+            if unknown is not None:
+                return unknown
             return self.operators.cast(self.operand(node.parts[0]), self.type(node.type))
         if node.kind == "brace" and node.type is not None:
             address = self.reach.scalar(self.operand(node.parts[0])).number
@@ -291,7 +335,7 @@ class Evaluator:
         if node.kind == "sizeof type" and node.type is not None:
             return self._size(self.type(node.type))
         if node.kind == "sizeof":
-            return self._size(self.operand(node.parts[0]).type)
+            return self._size(self._measured(node.parts[0]))
         if node.kind == "type":
             raise CommandError("Attempt to use a type name as an expression")
         if node.kind == "call":
@@ -318,6 +362,12 @@ class Evaluator:
         function = self.callable_of(function)
         assert function.address is not None, "it can be called"
         kind = function.type.resolved
+        if self._returns_unknown(function):
+            address = self._address_of_call(function)
+            name = self._around.symbol(address) or f"{address:#x}"
+            raise CommandError(
+                f"'{name}' has unknown return type; cast the call to its declared return type"
+            )
         wanted, more = kind.parameters
         given = this + [self.operand(part) for part in node.parts[1:]]
         if len(given) < len(wanted):
@@ -328,6 +378,27 @@ class Evaluator:
         for at, type_ in enumerate(wanted):
             values[at] = self._passed(given[at], type_)
         return self._around.call(function.address, kind.target, values)
+
+    def unknown_call(self, node: Expression, kind: CType) -> TypedValue | None:
+        """The result of a function without debug information, as what it is cast to.
+
+        None for all else.
+        """
+        called = node.parts[0] if node.kind == "call" else node
+        if node.kind != "call" or called.kind != "name":
+            return None
+        function = self._around.variable(called.text)
+        if function is None or not self._returns_unknown(function):
+            return None
+        given = [self._passed(self.operand(part), None) for part in node.parts[1:]]
+        return self._around.call(self._address_of_call(function), kind, given)
+
+    def _address_of_call(self, function: TypedValue) -> int:
+        """The address of a function; the program chooses some by its processor (STT_GNU_IFUNC)."""
+        address = function.address or 0
+        if function.type.text == ct.UNKNOWN_CHOICE:
+            return self._around.call(address, ct.UNSIGNED_LONG, []).number
+        return address
 
     def _object(self, node: Expression) -> TypedValue:
         """The structure whose member is asked for; smart pointers before `->` are followed."""
@@ -404,11 +475,16 @@ class Evaluator:
 
     def _variable(self, name: str, scope: str = "") -> TypedValue:
         found = self._around.variable(name, scope)
+        function, _, last = name.rpartition("::")
+        if found is None and function and not scope and self._around.variable(function):
+            found, name, scope = self._around.variable(last, function), last, function
         if found is None and not scope:
             found = self._of_this(name)
         if found is None:
-            where = f' in "{scope}"' if scope else " in current context"
-            raise CommandError(f'No symbol "{name}"{where}.')
+            if function and self._around.variable(function) is None:
+                name = function
+            where = "specified" if scope else "current"
+            raise CommandError(f'No symbol "{name}" in {where} context.')
         return found
 
     def _of_this(self, name: str) -> TypedValue | None:
@@ -439,6 +515,18 @@ class Evaluator:
             size = 1
         return self.reach.made(ct.INT, size)  # gdb's sizeof is an int
 
+    def _check_address(self, name: str, value: TypedValue) -> None:
+        """Refuse the address of a variable that is in no memory, as gdb says it.
+
+        Raises:
+            CommandError: it is in a register, or nowhere.
+        """
+        if isinstance(value.place, RegisterPlace):
+            where = f"which is in register ${value.place.name}"
+            raise CommandError(f'Address requested for identifier "{name}" {where}')
+        if value.place is None and not value.missing and value.type.kind is not TypeKind.FUNCTION:
+            raise CommandError(f"Can't take address of \"{name}\" which isn't an lvalue.")
+
     def _unary(self, node: Expression) -> TypedValue:
         word, part = node.text, node.parts[0]
         if word in ("++", "--"):
@@ -446,16 +534,24 @@ class Evaluator:
         if word == "&" and part.kind == "type":
             raise CommandError("Attempt to take address of value not located in memory.")
         value = self.operand(part)
+        if word == "&" and part.kind == "name":
+            self._check_address(part.text, value)
+        return self._of_sign(word, value)
+
+    def _of_sign(self, word: str, value: TypedValue) -> TypedValue:
+        """The result of a sign in front of a value."""
         if word == "*":
             return self.methods.pointed(value) or self.reach.pointed(value)
         if word == "&":
             return self.reach.address_of(value)
         if word == "!":
             return self.reach.made(ct.INT, int(not value.truth))
+        if word in _UNARY_WRONG and value.type.resolved.kind not in _NUMERIC:
+            raise CommandError(_UNARY_WRONG[word])
         kind = ct.promoted(self.operators.number_type(value))
         if kind.kind is TypeKind.FLOAT:
             if word == "~":
-                raise CommandError("Argument to complement operation not an integer, boolean.")
+                raise CommandError(_UNARY_WRONG[word])
             return self.reach.made(kind, -value.real if word == "-" else value.real)
         number = value.number
         return self.reach.made(kind, {"-": -number, "+": number, "~": ~number}[word])

@@ -1,16 +1,20 @@
 """The value of an expression of Go in its surroundings, as delve has it (pkg/proc/eval.go)."""
 
-import re
 from typing import Final
 
 from msgspec.structs import replace
 
-from engine.errors import CommandError
-from engine.image.dietypes import DieType
-from engine.image.gotypes import GoKind, embedded_names
+from engine.errors import CommandError, GuestFaultError
+from engine.image.gotypes import GoKind
 from engine.language import value_types as ct
-from engine.language.evaluation import Evaluator
-from engine.language.go_numbers import computed, is_ordered, letter_code
+from engine.language.go_names import GoNames, path_of
+from engine.language.go_numbers import (
+    computed,
+    computed_complex,
+    is_ordered,
+    letter_code,
+    letter_of,
+)
 from engine.language.go_parts import GoParts
 from engine.language.go_types import (
     BUILTIN,
@@ -19,10 +23,9 @@ from engine.language.go_types import (
     element_of,
     go_text,
     kind_of,
-    slice_of,
 )
 from engine.language.surroundings import Surroundings
-from engine.language.syntax import Expression, TypeName
+from engine.language.syntax import Expression
 from engine.language.tokens import characters
 from engine.language.value_types import CType
 from engine.language.values import MOST, TypedValue
@@ -36,93 +39,17 @@ _NILS: Final = frozenset(
     )
 )
 """Kinds of what may be nil."""
-_EMBEDDED: Final = 8
-"""Structures embedded in each other that are looked through for a member."""
+_INDEXED: Final = frozenset((GoKind.ARRAY, GoKind.SLICE, GoKind.STRING, GoKind.MAP))
+"""Kinds of what has elements, that a pointer leads to, too."""
+_COMPLEX: Final = (GoKind.COMPLEX64, GoKind.COMPLEX128)
 _DEEPEST: Final = 64
 """Structures and interfaces in each other that are compared."""
 _MOST_ENTRIES: Final = 1 << 20
 _COMPARED: Final = frozenset(("==", "!="))
 
 
-class GoEvaluator(Evaluator):
+class GoEvaluator(GoNames):
     """Finds values of Go's trees in one place."""
-
-    def __init__(self, around: Surroundings) -> None:
-        """Evaluate in these surroundings."""
-        super().__init__(around)
-        self._go_parts = GoParts(around)
-
-    # -- types ------------------------------------------------------------------------------
-
-    def type(self, name: TypeName) -> CType:
-        """The type that is written.
-
-        Raises:
-            CommandError: there is none such.
-        """
-        return self._named_type(" ".join(name.words))
-
-    def value_or_type(self, text: str) -> tuple[CType, bool]:
-        """The type that a text names, or that of an expression; True if it names one.
-
-        Raises:
-            CommandError: it means nothing.
-        """
-        node = self._around.language.tree(text, self._around)
-        found = self._as_type(node)
-        return (found, True) if found is not None else (self.value(node).type, False)
-
-    def _named_type(self, text: str, depth: int = 0) -> CType:
-        found = self._found_type(text, depth)
-        if found is None:
-            raise CommandError(f"could not find type {text}")
-        return found
-
-    def _found_type(self, text: str, depth: int = 0) -> CType | None:
-        """A type by its text; None for no type."""
-        text = _spelled(text)
-        if depth > 64:
-            raise CommandError("the type is nested too deeply")
-        go = self._around.go
-        if text in BUILTIN:
-            # The program's own has constants and a description of the runtime's.
-            known = go.named(go_text(BUILTIN[text])) if go is not None else None
-            return BUILTIN[text] if known is None else known
-        found = go.named(text) if go is not None else None
-        if found is not None:
-            return found
-        if text.startswith("*"):
-            return self._pointer_type(text[1:], depth)
-        match = re.match(r"\[(\d*)\](.+)", text)
-        if match is None:
-            return None
-        inner = self._found_type(match[2], depth + 1)
-        if inner is None:
-            return None
-        whole = go.named(f"[{match[1]}]{go_text(inner)}") if go is not None else None
-        if whole is not None:
-            return whole
-        return ct.array_of(inner, int(match[1])) if match[1] else slice_of(inner)
-
-    def _pointer_type(self, text: str, depth: int) -> CType | None:
-        inner = self._found_type(text, depth + 1)
-        return None if inner is None else self._pointer_to(inner)
-
-    def _pointer_to(self, kind: CType) -> CType:
-        known = self._around.go.named(f"*{go_text(kind)}") if self._around.go is not None else None
-        return ct.pointer_to(kind, self._around.pointer) if known is None else known
-
-    def _as_type(self, node: Expression) -> CType | None:
-        """The type that a tree names; None for one that has a value."""
-        if node.kind == "gotype":
-            return self._named_type(node.text)
-        if node.kind == "unary" and node.text == "*":
-            inner = self._as_type(node.parts[0])
-            return None if inner is None else self._pointer_to(inner)
-        name = _path(node)
-        if not name or self._named(name) is not None:
-            return None
-        return self._found_type(name)
 
     def check(self, tree: Expression) -> None:
         """Look up the names of a tree, those of packages with what is asked of them.
@@ -130,7 +57,7 @@ class GoEvaluator(Evaluator):
         Raises:
             CommandError: one of them means nothing.
         """
-        path, parts = _path(tree), tree.parts
+        path, parts = path_of(tree), tree.parts
         if tree.kind == "call":
             named = parts[0].kind == "name" and parts[0].text in _FUNCTIONS
             parts = parts[1:] if named or self._as_type(parts[0]) is not None else parts
@@ -185,102 +112,15 @@ class GoEvaluator(Evaluator):
                 raise CommandError(f"{node.text} is a type, not an expression")
         return super().value(node)
 
-    def _made(self, kind: str, number: float) -> TypedValue:
-        return self.reach.made(self._named_type(kind), number)
-
-    def _text(self, raw: bytes) -> TypedValue:
-        """A text that no memory has."""
-        return self._of_bytes(BUILTIN["string"], raw)
-
-    def _named(self, name: str) -> TypedValue | None:
-        """A variable, function or constant; None for none."""
-        found = self._around.variable(name)
-        go = self._around.go
-        if found is not None or go is None:
-            return found
-        for spelled in go.spelled(name):
-            constant = go.types.constant(spelled)
-            if constant is not None:
-                return self.reach.made(constant.type, constant.value)
-            found = self._around.variable(spelled)
-            if found is not None:
-                return found
-        return None
-
-    def _name(self, name: str) -> TypedValue:
-        found = self._named(name)
-        if found is not None:
-            return found
-        if name == "nil":
-            return self._of_bytes(NIL, b"")
-        raise CommandError(f"could not find symbol value for {name}")
-
-    # -- members ----------------------------------------------------------------------------
-
-    def _member(self, node: Expression) -> TypedValue:
-        """A member of a structure, or a thing of a package."""
-        path = _path(node)
-        first = path.partition(".")[0]
-        if path and self._around.variable(first) is None:
-            found = self._named(path)
-            if found is not None:
-                return found
-        base = self.value(node.parts[0])
-        found = self._field(base, node.text, 0)
-        if found is not None:
-            return found
-        if kind_of(base.type) == GoKind.INTERFACE:
-            inside = self._go_parts.concrete(base)
-            found = None if inside is None else self._field(inside, node.text, 0)
-            if found is not None:
-                return found
-        method = self._method_of(base.type, node.text)
-        if method is not None:
-            return method
-        raise CommandError(f"{go_text(base.type)} has no member {node.text}")
-
-    def _field(self, base: TypedValue, name: str, depth: int) -> TypedValue | None:
-        """A member, one of an embedded structure's too; None for none."""
-        if kind_of(base.type) == GoKind.POINTER:
-            if not base.number:
-                raise CommandError("nil pointer dereference")
-            base = self.reach.pointed(base)
-        if kind_of(base.type) != GoKind.STRUCT and not base.type.resolved.members:
-            return None
-        members = base.type.resolved.members
-        for member in members:
-            if member.name == name:
-                return self.reach.part(base, member)
-        inner = embedded_names(base.type) if isinstance(base.type, DieType) else frozenset()
-        for member in members if depth < _EMBEDDED else ():
-            if member.name in inner:
-                part = self.reach.part(base, member)
-                is_nil = kind_of(part.type) == GoKind.POINTER and not part.number
-                found = None if is_nil else self._field(part, name, depth + 1)
-                if found is not None:
-                    return found
-        return None
-
-    def _method_of(self, kind: CType, name: str) -> TypedValue | None:
-        """The function behind a method; None for none."""
-        if kind_of(kind) == GoKind.POINTER:
-            kind = kind.resolved.target
-        package, dot, bare = go_text(kind).rpartition(".")
-        if not dot:
-            return None
-        for spelled in (f"{package}.{bare}.{name}", f"{package}.(*{bare}).{name}"):
-            found = self._around.variable(spelled)
-            if found is not None:
-                return found
-        return None
-
     # -- elements ---------------------------------------------------------------------------
 
     def _element(self, base: TypedValue, index: Expression) -> TypedValue:
         parts = self._go_parts
         target = base.type.resolved.target if kind_of(base.type) == GoKind.POINTER else None
-        if target is not None and kind_of(target) == GoKind.ARRAY:
-            base = self.reach.pointed(base)
+        if target is not None and kind_of(target) in _INDEXED:
+            base = self._pointed(base)
+        if kind_of(base.type) in _INDEXED and not self._has_elements(base):
+            return self._lost_element(base)
         match kind_of(base.type):
             case GoKind.MAP:
                 return self._entry(base, self.value(index))
@@ -294,6 +134,19 @@ class GoEvaluator(Evaluator):
             case GoKind.POINTER if base.type.resolved.target.size:
                 return self.reach.element(base, self.value(index).number)
         raise CommandError(f"a value of type {go_text(base.type)} has no elements")
+
+    def _has_elements(self, base: TypedValue) -> bool:
+        is_headed = kind_of(base.type) in (GoKind.SLICE, GoKind.STRING)
+        return self._go_parts.has_elements(base) if is_headed else not base.missing
+
+    def _lost_element(self, base: TypedValue) -> TypedValue:
+        kind = kind_of(base.type)
+        if kind == GoKind.ARRAY:
+            return self._lost(base.type.resolved.element, base)
+        found = self._named_type("uint8") if kind == GoKind.STRING else element_of(base.type)
+        if found is None:
+            raise CommandError("the type of the elements is not known")
+        return self._lost(found, base)
 
     def _bounded(self, base: TypedValue, index: Expression) -> int:
         at, length = self._integer(self.value(index)), self._go_parts.length(base)
@@ -317,13 +170,18 @@ class GoEvaluator(Evaluator):
     def _slice(self, node: Expression) -> TypedValue:
         base, (low, high, *most) = self.value(node.parts[0]), node.parts[1:]
         parts, kind = self._go_parts, kind_of(base.type)
-        if kind == GoKind.POINTER and kind_of(base.type.resolved.target) == GoKind.ARRAY:
-            base = self.reach.pointed(base)
-            kind = GoKind.ARRAY
+        if kind == GoKind.POINTER and kind_of(base.type.resolved.target) in _INDEXED:
+            base = self._pointed(base)
+            kind = kind_of(base.type)
         if kind not in (GoKind.STRING, GoKind.SLICE, GoKind.ARRAY):
             raise CommandError(f"a value of type {go_text(base.type)} has no parts")
+        if not self._has_elements(base):
+            lost = base.type
+            if kind == GoKind.ARRAY:
+                lost = self._named_type(f"[]{go_text(base.type.resolved.element)}")
+            return self._lost(lost, base)
         length = parts.length(base)
-        room = parts.capacity(base) if kind != GoKind.STRING else length
+        room = parts.capacity(base) if kind != GoKind.STRING and not base.missing else length
         first = 0 if low.kind == "none" else self._integer(self.value(low))
         last = length if high.kind == "none" else self._integer(self.value(high))
         top = self._integer(self.value(most[0])) if most and most[0].kind != "none" else room
@@ -341,14 +199,25 @@ class GoEvaluator(Evaluator):
                 raise CommandError("The array is not in memory.")
             element, start = base.type.resolved.element, base.address
             found = self._named_type(f"[]{go_text(element)}")
-        start += first * ((element.size if element is not None else 0) or 0)
-        return self._headed(found, start, last - first, top - first)
+        size = (element.size if element is not None else 0) or 0
+        content = b""
+        if kind == GoKind.SLICE and parts.is_detached(base):
+            content = parts.content(base, size)[first * size :]
+        else:
+            start += first * size
+        return self._headed(found, start, last - first, top - first, content=content)
 
-    def _headed(self, kind: CType, *words: int) -> TypedValue:
-        """A string or slice of words: address, length, capacity."""
+    def _headed(self, kind: CType, *words: int, content: bytes = b"") -> TypedValue:
+        """A string or slice of words: address, length, capacity.
+
+        Args:
+            kind: its type.
+            words: address, length and capacity, as many as the type has.
+            content: the elements of one that no memory has, see `GoParts.is_detached`.
+        """
         size = self._around.pointer
         raw = b"".join(word.to_bytes(size, self._order) for word in words)
-        return self._of_bytes(kind, raw)
+        return self._of_bytes(kind, raw + content)
 
     # -- interfaces, conversions, functions -------------------------------------------------
 
@@ -395,18 +264,38 @@ class GoEvaluator(Evaluator):
                 return self._made("int", self._go_parts.capacity(given[0]))
             case "real" | "imag":
                 kind = kind_of(given[0].type)
-                if kind not in (GoKind.COMPLEX64, GoKind.COMPLEX128):
+                if kind not in _COMPLEX:
                     raise CommandError(f"invalid argument for {name}")
                 half = len(given[0].raw) // 2
                 raw = given[0].raw[half:] if name == "imag" else given[0].raw[:half]
                 return self._of_bytes(self._named_type(f"float{8 * half}"), raw)
             case "complex":
-                raws = [self._made("float64", one.real).raw for one in given]
-                return self._of_bytes(self._named_type("complex128"), b"".join(raws))
+                whole = complex(given[0].real, given[1].real)
+                return self._complex(self._named_type("complex128"), whole)
         return (min if name == "min" else max)(given, key=lambda one: one.real)
+
+    def _complex(self, kind: CType, number: complex) -> TypedValue:
+        half = BUILTIN["float32" if kind.size == 8 else "float64"]
+        raws = (self.reach.made(half, part).raw for part in (number.real, number.imag))
+        return self._of_bytes(kind, b"".join(raws))
+
+    def _as_complex(self, value: TypedValue) -> complex:
+        """The number that a value is.
+
+        Raises:
+            CommandError: the value is no number.
+        """
+        if kind_of(value.type) not in _COMPLEX:
+            return complex(value.real)
+        half = len(value.raw) // 2
+        kind = BUILTIN["float32" if half == 4 else "float64"]
+        parts = (self._of_bytes(kind, raw) for raw in (value.raw[:half], value.raw[half:]))
+        return complex(*(part.real for part in parts))
 
     def _converted(self, value: TypedValue, kind: CType) -> TypedValue:
         """A value in another type (Go specification, "Conversions")."""
+        if value.missing:
+            return self._lost(kind, value)
         source, target = kind_of(value.type), kind_of(kind)
         if target in _INTEGERS and source in (*_INTEGERS, *_FLOATS):
             return self.reach.made(kind, value.real if source in _FLOATS else value.number)
@@ -414,9 +303,14 @@ class GoEvaluator(Evaluator):
             return self.reach.made(kind, value.real)
         if target == GoKind.STRING:
             return self._as_text(value, source)
+        if target in _COMPLEX and source in _COMPLEX:
+            return self._complex(kind, self._as_complex(value))
         pointers = (GoKind.POINTER, GoKind.UNSAFE_POINTER, GoKind.FUNC, GoKind.CHAN, GoKind.MAP)
         if target in (GoKind.POINTER, GoKind.UNSAFE_POINTER) and source in (*pointers, *_INTEGERS):
-            return self.reach.made(kind, int.from_bytes(value.raw, self._order))
+            found = self.reach.made(kind, int.from_bytes(value.raw, self._order))
+            is_told = target == GoKind.POINTER and source in _INTEGERS and found.number
+            label = address_text(go_text(kind), found.number) if is_told else ""
+            return replace(found, label=label)
         if target == GoKind.UINTPTR and source in pointers:
             return self.reach.made(kind, int.from_bytes(value.raw, self._order))
         if target == GoKind.SLICE and source == GoKind.STRING:
@@ -436,10 +330,10 @@ class GoEvaluator(Evaluator):
             return self._text(chr(code if valid else 0xFFFD).encode())
         element = element_of(value.type) if source == GoKind.SLICE else None
         size = element.size if element is not None else None
-        base, length, _ = self._go_parts.header(value) if size in (1, 4) else (0, -1, 0)
+        length = self._go_parts.header(value)[1] if size in (1, 4) else -1
         if not size or not 0 <= length * size <= MOST:
             raise CommandError(f"can not convert {go_text(value.type)} to string")
-        raw = self._around.read(base, length * size) if length else b""
+        raw = self._go_parts.content(value, size) if length else b""
         if size == 4:
             codes = (raw[at : at + 4] for at in range(0, len(raw), 4))
             numbers = (int.from_bytes(code, self._order) for code in codes)
@@ -447,12 +341,20 @@ class GoEvaluator(Evaluator):
         return self._text(raw)
 
     def _as_slice(self, value: TypedValue, kind: CType) -> TypedValue:
-        """The bytes of a string; they are shared, as nobody changes them."""
+        """The bytes or characters of a string; bytes are shared, as nobody changes them."""
         element = element_of(kind)
-        if element is None or element.size != 1 or isinstance(value.type, ct.MadeType):
+        size = 0 if element is None else element.size
+        if size not in (1, 4):
             raise CommandError(f"can not convert {go_text(value.type)} to {go_text(kind)}")
-        base, length, _ = self._go_parts.header(value)
-        return self._headed(kind, base, length, length)
+        if size == 1 and not isinstance(value.type, ct.MadeType):
+            base, length, _ = self._go_parts.header(value)
+            return self._headed(kind, base, length, length)
+        raw = self._go_parts.text(value, MOST)
+        if size == 4:
+            codes = (letter_of(letter) for letter in raw.decode(errors="surrogateescape"))
+            raw = b"".join(code.to_bytes(4, self._order) for code in codes)
+        count = len(raw) // size
+        return self._headed(kind, 0, count, count, content=raw)
 
     # -- operators --------------------------------------------------------------------------
 
@@ -465,6 +367,8 @@ class GoEvaluator(Evaluator):
             found = self.reach.made(self._pointer_to(value.type), value.address)
             return replace(found, label=address_text(go_text(found.type), value.address))
         if word == "*":
+            if value.missing and kind == GoKind.POINTER:
+                return self._pointed(value)
             if kind == GoKind.POINTER and not value.number:
                 raise CommandError("nil pointer dereference")
             if kind != GoKind.POINTER and kind not in _INTEGERS:
@@ -474,6 +378,9 @@ class GoEvaluator(Evaluator):
             if kind != GoKind.BOOL:
                 raise CommandError(f"operator ! can not be applied to {go_text(value.type)}")
             return self._made("bool", not value.number)
+        if kind in _COMPLEX and word in ("-", "+"):
+            number = self._as_complex(value)
+            return self._complex(value.type, -number if word == "-" else number)
         if kind in _FLOATS and word != "^":
             return self.reach.made(value.type, -value.real if word == "-" else value.real)
         if kind not in _INTEGERS:
@@ -503,6 +410,10 @@ class GoEvaluator(Evaluator):
 
     def _combined(self, word: str, left: TypedValue, right: TypedValue) -> TypedValue:
         kinds = {kind_of(left.type), kind_of(right.type)}
+        if kinds & {*_COMPLEX} and kinds <= {*_COMPLEX, *_INTEGERS, *_FLOATS}:
+            kind = left.type if kind_of(left.type) in _COMPLEX else right.type
+            numbers = (self._as_complex(value) for value in (left, right))
+            return self._complex(kind, computed_complex(word, *numbers))
         if kinds == {GoKind.STRING}:
             first, second = (self._go_parts.text(value, MOST) for value in (left, right))
             if word == "+":
@@ -547,6 +458,8 @@ class GoEvaluator(Evaluator):
             lengths = [self._go_parts.length(one) for one in (left, right)]
             texts = (self._go_parts.text(one, MOST) for one in (left, right))
             return lengths[0] == lengths[1] and next(texts) == next(texts)
+        if {*kinds} & {*_COMPLEX} and {*kinds} <= {*_COMPLEX, *_INTEGERS, *_FLOATS}:
+            return self._as_complex(left) == self._as_complex(right)
         if {*kinds} <= {*_INTEGERS, *_FLOATS}:
             return (
                 left.real == right.real if {*kinds} & {*_FLOATS} else left.number == right.number
@@ -566,24 +479,20 @@ class GoEvaluator(Evaluator):
         return left.raw == right.raw
 
 
+def held_type(text: str, around: Surroundings) -> str | None:
+    """The type of what the interface that an expression names holds: "void" if it is nil.
+
+    None is for a value of another type, and for one whose type or memory cannot be read.
+    """
+    try:
+        value = GoEvaluator(around).value(around.language.tree(text, around))
+        if kind_of(value.type) != GoKind.INTERFACE:
+            return None
+        inside = GoParts(around).concrete(value)
+    except (CommandError, GuestFaultError):
+        return None
+    return "void" if inside is None else go_text(inside.type)
+
+
 _FUNCTIONS: Final = frozenset(("len", "cap", "real", "imag", "complex", "min", "max"))
 """Functions of the language that a debugger can answer."""
-
-
-def _path(node: Expression) -> str:
-    """The name that a tree is, with its package; "" for what is none."""
-    if node.kind == "name":
-        return node.text
-    if node.kind == "member" and node.parts[0].kind == "name":
-        return f"{node.parts[0].text}.{node.text}"
-    return ""
-
-
-def _spelled(text: str) -> str:
-    """A type's text as the compiler writes it."""
-    text = re.sub(r"\s+", " ", text.strip()).replace('"', "")
-    text = re.sub(r"\b(interface|struct) ?\{ ?\}", r"\1 {}", text)
-    text = re.sub(r"\bany\b(?!\.)", "interface {}", text)
-    text = re.sub(r"(?<![\w.])byte\b", "uint8", text)
-    text = re.sub(r"(?<![\w.])rune\b", "int32", text)
-    return re.sub(r"\* ", "*", re.sub(r"\] ", "]", text)).removeprefix("(").strip()

@@ -26,6 +26,12 @@ def letter_code(text: str) -> int:
     return _LETTERS.get(match[4], ord(match[4][0]))
 
 
+def letter_of(letter: str) -> int:
+    """The code of a character of a text; that of U+FFFD for a byte that is no part of UTF-8."""
+    code = ord(letter)
+    return 0xFFFD if 0xDC80 <= code <= 0xDCFF else code
+
+
 def is_ordered(word: str, left: float | bytes, right: float | bytes) -> bool:
     """Compare two numbers or two texts by an operator.
 
@@ -42,6 +48,26 @@ def is_ordered(word: str, left: float | bytes, right: float | bytes) -> bool:
     if found is None:
         raise CommandError(f"operator {word} can not be applied to texts")
     return found
+
+
+def computed_complex(word: str, left: complex, right: complex) -> complex:
+    """A number computed from two complex ones.
+
+    Raises:
+        CommandError: the operator is none of complex numbers, or the result is not defined.
+    """
+    match word:
+        case "+":
+            return left + right
+        case "-":
+            return left - right
+        case "*":
+            return left * right
+        case "/":
+            if not right:
+                raise CommandError("division by zero")
+            return left / right
+    raise CommandError(f"operator {word} can not be applied to complex128")
 
 
 def computed(word: str, left: float, right: float) -> float:

@@ -8,12 +8,14 @@ the program, so that a runtime that moves one of them is read right.
 from collections.abc import Iterator
 from typing import Final
 
+from msgspec.structs import replace
+
 from engine.errors import CommandError
 from engine.image.datatypes import TypeKind
 from engine.image.dietypes import DieType
 from engine.image.gotypes import GoKind, go_elem, go_key
 from engine.language import value_types as ct
-from engine.language.go_types import element_of, is_direct, kind_of
+from engine.language.go_types import BUILTIN, element_of, is_direct, kind_of
 from engine.language.reach import Reach
 from engine.language.surroundings import Surroundings
 from engine.language.value_types import CType
@@ -49,16 +51,41 @@ class GoParts:
         return self._word(self._around.read(address, self._around.pointer), 0)
 
     def header(self, value: TypedValue) -> tuple[int, int, int]:
-        """Address, length and capacity of a slice; a string's capacity is 0.
+        """Address, length and capacity of a slice; a string's capacity is 0, a lost one -1.
 
         Raises:
+            CommandError: the address or the length is lost.
             GuestFaultError: it cannot be read.
         """
-        raw = value.raw
         bits = 8 * self._around.pointer
-        length = self._word(raw, 1)
+        length = self._piece(value, 1)
         length -= length >> bits - 1 << bits
-        return self._word(raw, 0), length, self._word(raw, 2)
+        try:
+            room = self._piece(value, 2)
+        except CommandError:
+            room = -1
+        return self._piece(value, 0), length, room
+
+    def has_elements(self, value: TypedValue) -> bool:
+        """True for a string or slice whose address and length are there, if nothing else is."""
+        if not value.missing:
+            return True
+        try:
+            self.header(value)
+        except CommandError:
+            return False
+        return True
+
+    def _piece(self, value: TypedValue, number: int) -> int:
+        """A word of a value, even if the others are lost.
+
+        Raises:
+            CommandError: it is lost, too.
+            GuestFaultError: it cannot be read.
+        """
+        if not value.pieces:
+            return self._word(value.raw, number)
+        return value.part(BUILTIN["uintptr"], number * self._around.pointer).number
 
     def text(self, value: TypedValue, most: int) -> bytes:
         """The first bytes of a string, at most so many.
@@ -85,7 +112,7 @@ class GoParts:
             case GoKind.STRING if isinstance(value.type, ct.MadeType):
                 return len(value.raw)
             case GoKind.STRING | GoKind.SLICE:
-                return self.header(value)[1]
+                return self._piece(value, 1) if value.pieces else self.header(value)[1]
             case GoKind.ARRAY:
                 return value.type.resolved.count or 0
             case GoKind.MAP:
@@ -105,7 +132,7 @@ class GoParts:
         """
         match kind_of(value.type):
             case GoKind.SLICE:
-                return self.header(value)[2]
+                return self._piece(value, 2)
             case GoKind.ARRAY:
                 return value.type.resolved.count or 0
             case GoKind.CHAN:
@@ -136,7 +163,30 @@ class GoParts:
         kind = element_of(value.type)
         if kind is None:
             raise CommandError("the type of the elements is not known")
-        return self.reach.at(kind, self.header(value)[0] + index * (kind.size or 0))
+        size = kind.size or 0
+        if self.is_detached(value):
+            raw = self.content(value, size)[index * size : (index + 1) * size]
+            return TypedValue(kind, lambda: raw, order=self._around.order)
+        return self.reach.at(kind, self.header(value)[0] + index * size)
+
+    def is_detached(self, value: TypedValue) -> bool:
+        """True for a slice that an expression has made: its elements stand behind its header."""
+        return not value.missing and len(value.raw) > 3 * self._around.pointer
+
+    def content(self, value: TypedValue, size: int) -> bytes:
+        """The bytes of a slice's elements.
+
+        Args:
+            value: the slice.
+            size: of an element.
+
+        Raises:
+            GuestFaultError: it cannot be read.
+        """
+        base, length, _ = self.header(value)
+        if self.is_detached(value):
+            return value.raw[3 * self._around.pointer :]
+        return self._around.read(base, length * size)
 
     @staticmethod
     def as_array(value: TypedValue) -> TypedValue:
@@ -157,8 +207,7 @@ class GoParts:
             CommandError: its type is not known.
             GuestFaultError: it cannot be read.
         """
-        raw = value.raw
-        described = table = self._word(raw, 0)
+        described = table = self._piece(value, 0)
         if not table:
             return None
         if value.type.resolved.member("tab") is not None:
@@ -167,10 +216,16 @@ class GoParts:
         kind = go.dynamic(described) if go is not None else None
         if kind is None or kind_of(kind) == GoKind.INTERFACE:
             raise CommandError(f"the type that is described at {described:#x} is not known")
-        if not is_direct(kind):
-            return self.reach.at(kind, self._word(raw, 1))
         size = self._around.pointer
-        data = raw[size : 2 * size]
+        if value.pieces:
+            held = value.part(BUILTIN["uintptr"], size)
+            if held.missing:
+                return replace(held, type=kind, pieces=())
+            data = held.raw
+        else:
+            data = value.raw[size : 2 * size]
+        if not is_direct(kind):
+            return self.reach.at(kind, self._word(data, 0))
         return TypedValue(kind, lambda: data, order=self._around.order)
 
     def code(self, value: TypedValue) -> int:
@@ -264,11 +319,19 @@ class GoParts:
         """The entries of a map of Go 1.24 and later: a group, or a directory of tables."""
         reach = self.reach
         directory, count = (reach.member(inside, name) for name in ("dirPtr", "dirLen"))
-        if count.number <= 0:
-            yield from self._in_group(reach.pointed(directory))
-            return
         pointers = directory.type.resolved.target.resolved
         table_pointer = pointers.element if pointers.kind is TypeKind.ARRAY else pointers
+        if count.number <= 0:  # a small map has a group alone, whose type a table's groups tell
+            group_type = table_pointer.resolved.target
+            for name in ("groups", "data"):
+                member = group_type.resolved.member(name)
+                if member is None:
+                    raise CommandError("the layout of the map is not known")
+                group_type = member.type
+            if directory.number:
+                at = reach.at(group_type.resolved.target, directory.number)
+                yield from self._in_group(at)
+            return
         seen = set[int]()
         for number in range(min(count.number, _MOST_BUCKETS)):
             at = reach.at(table_pointer, directory.number + number * self._around.pointer)
@@ -282,9 +345,16 @@ class GoParts:
                 yield from self._in_group(reach.pointed(reach.moved(data, group)))
 
     def _in_group(self, group: TypedValue) -> Iterator[tuple[TypedValue, TypedValue]]:
-        marks = self.reach.member(group, "ctrl").raw
-        slots = self.as_array(self.reach.member(group, "slots"))
+        reach, kind = self.reach, group.type.resolved
+        marks = reach.member(group, "ctrls" if kind.member("ctrl") is None else "ctrl").raw
+        if kind.member("slots") is None:  # keys and values apart (Go 1.27)
+            keys, held = (self.as_array(reach.member(group, name)) for name in ("keys", "elems"))
+            for slot in range(min(_SLOTS, keys.type.count or 0)):
+                if not marks[slot] & _NOT_FULL:
+                    yield reach.element(keys, slot), reach.element(held, slot)
+            return
+        slots = self.as_array(reach.member(group, "slots"))
         for slot in range(min(_SLOTS, slots.type.count or 0)):
             if not marks[slot] & _NOT_FULL:
-                pair = self.reach.element(slots, slot)
-                yield self.reach.member(pair, "key"), self.reach.member(pair, "elem")
+                pair = reach.element(slots, slot)
+                yield reach.member(pair, "key"), reach.member(pair, "elem")

@@ -48,6 +48,12 @@ class GoForms(Forms):
             return None
         return self._written(value, SHORT, "", lines=False)
 
+    def partial(self, value: TypedValue, *, lines: bool) -> str | None:
+        """A slice whose capacity is lost: nobody needs it any more where code is optimised."""
+        if kind_of(value.type) != GoKind.SLICE or not self._parts.has_elements(value):
+            return None
+        return self._written(value, LONG if lines else SHORT, "", lines=lines)
+
     @staticmethod
     def _is_go(kind: CType) -> bool:
         """True for a type of Go's; pointers in registers have C's."""
@@ -112,7 +118,8 @@ class _Writer:
         match value.kind:
             case GoKind.SLICE:
                 if typed:
-                    prefix += f"len: {value.length}, cap: {value.capacity}, "
+                    room = "<optimized out>" if value.capacity < 0 else value.capacity
+                    prefix += f"len: {value.length}, cap: {room}, "
                 if not value.base and not value.children:
                     return f"{prefix}nil"
                 return prefix + self._list(value, indent, lines=lines)
@@ -156,12 +163,12 @@ class _Writer:
             if there.bare:
                 return f"{prefix}{there.address:#x}"
         elif inside.bare:
-            return f"{prefix}*{address_text(f'*{value.type}', max(value.address, 0))}"
+            return f"{prefix}*{_place_text(value)}"
         return prefix + self._text(inside, indent, lines=lines, typed=not typed)
 
     def _structure(self, value: GoValue, indent: str, *, lines: bool, typed: bool) -> str:
         if value.length and not value.children:
-            return address_text(f"*{value.type}", max(value.address, 0))
+            return _place_text(value)
         apart = lines and any(_is_large(child) for child in value.children)
         inner = f"\n{indent}\t" if apart else ""
         parts = [
@@ -172,6 +179,8 @@ class _Writer:
         more = value.length - len(value.children)
         if more:
             text += f"{inner or ','}...+{more} more"
+        if value.text:
+            return f"{value.type}({value.text}){{{text}}}"
         return (f"{value.type} " if typed else "") + "{" + text + "}"
 
     def _list(self, value: GoValue, indent: str, *, lines: bool) -> str:
@@ -200,6 +209,12 @@ class _Writer:
             between = inner if apart else ","
             text += f"{between}...+{more} more" if value.children else "..."
         return "[" + text + (f"\n{indent}" if apart else "") + "]"
+
+
+def _place_text(value: GoValue) -> str:
+    """A pointer to a value, by which an expression reaches the value."""
+    name = f'"{value.type}"' if "/" in value.type else value.type
+    return f"(*{name})({max(value.address, 0):#x})"
 
 
 def _is_large(value: GoValue, others: list[GoValue] | None = None) -> bool:

@@ -4,7 +4,7 @@ The runtime describes types on its own, for interfaces and reflection; the DWARF
 description is, in bytes behind the symbol `runtime.types` (go/src/cmd/link/internal/ld/dwarf.go).
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Final
 
 from msgspec import Struct
@@ -14,6 +14,12 @@ from engine.image.gotypes import GoConstant, GoTypes
 from engine.language.value_types import CType
 
 GO_MAIN: Final = "main.main"
+CURRENT: Final = "runtime.curg"
+"""A variable that the debugger makes: the goroutine that is looked at (delve has it, too)."""
+
+
+def _no_goroutine() -> int:
+    return 0
 
 
 class GoProgram(Struct, frozen=True):
@@ -23,11 +29,13 @@ class GoProgram(Struct, frozen=True):
         types: those of its DWARF.
         start: address of the first type that the runtime describes.
         function: the one that is looked from.
+        goroutine: finds the address of the goroutine that is looked from; 0 for none.
     """
 
     types: GoTypes
     start: int
     function: str
+    goroutine: Callable[[], int] = _no_goroutine
 
     @property
     def package(self) -> str:

@@ -19,12 +19,14 @@ from engine.language.go_parts import GoParts
 from engine.language.go_types import go_text, kind_of
 from engine.language.printing import formatted
 from engine.language.surroundings import Surroundings
-from engine.language.value_types import CType
 from engine.language.values import MOST, Order, TypedValue
 
 NOWHERE: Final = -1
 """The address of what is not in memory."""
 _DEEPEST: Final = 64
+_DAY: Final = 86400
+_DAYS_1885: Final = 688117
+"""Days from the beginning of the year 1 to that of the year 1885."""
 _SPECIAL: Final = {"inf": "+Inf", "-inf": "-Inf", "nan": "NaN"}
 
 
@@ -60,7 +62,7 @@ class GoValue(Struct):
         text: of a scalar; of a function its name.
         raw: a string's bytes.
         length: elements, members or bytes that there are.
-        capacity: of a slice.
+        capacity: of a slice; -1 for a lost one.
         base: of a slice: address of its elements.
         name: of a member.
         children: parts; of a map keys and values in turn.
@@ -136,7 +138,7 @@ class GoReader:
                     found.base, found.length, found.capacity = parts.header(value)
                 if found.length < 0:
                     raise CommandError(f"invalid length: {found.length}")
-                shown = min(found.length, limits.elements) if fits else 0
+                shown = min(found.length, limits.elements)
                 elements = (parts.element(value, index) for index in range(shown))
                 found.children = [self.read(one, level + 1) for one in elements]
             case GoKind.MAP:
@@ -163,12 +165,22 @@ class GoReader:
     def _structure(self, found: GoValue, value: TypedValue, level: int) -> None:
         members = value.type.resolved.members
         found.length = len(members)
+        if found.type == "time.Time":
+            found.text = self._time(value)
         if level > self._limits.depth:
             return
         value = value.loaded() if value.type.size else value
         reach = self._parts.reach
         named = ((member.name or "", reach.part(value, member)) for member in members)
         self._members(found, islice(named, self._limits.fields), self, level + 1)
+
+    def _time(self, value: TypedValue) -> str:
+        """The moment that a time.Time is; "" for one that is told otherwise than Go 1.9 does."""
+        reach, kind = self._parts.reach, value.type.resolved
+        if kind.member("wall") is None or kind.member("ext") is None:
+            return ""
+        wall, ext = (reach.member(value, name) for name in ("wall", "ext"))
+        return go_time(wall.number, ext.number)
 
     @staticmethod
     def _members(
@@ -247,6 +259,29 @@ def constant_name(number: int, constants: tuple[GoConstant, ...]) -> str:
     return "|".join(found) if not number else ""
 
 
+def go_time(wall: int, ext: int) -> str:
+    """A moment in UTC as RFC 3339 has it, with the process's own clock where that is known.
+
+    Args:
+        wall: with bit 63, seconds since 1885 above 30 bits of nanoseconds; else these alone.
+        ext: nanoseconds of the process's own clock, or seconds since the year 1.
+    """
+    has_clock = bool(wall >> 63)
+    seconds = (wall >> 30 & (1 << 33) - 1) + _DAYS_1885 * _DAY if has_clock else ext
+    days, second = divmod(seconds, _DAY)
+    era, day = divmod(days + 306, 146097)  # eras of 400 years begin with the March of year 0
+    year = (day - day // 1460 + day // 36524 - day // 146096) // 365
+    day -= 365 * year + year // 4 - year // 100
+    month = (5 * day + 2) // 153
+    day -= (153 * month + 2) // 5
+    year += era * 400 + (month >= 10)
+    month = month + 3 if month < 10 else month - 9
+    sign = "-" if year < 0 else ""
+    text = f"{sign}{abs(year):04}-{month:02}-{day + 1:02}"
+    text += f"T{second // 3600:02}:{second // 60 % 60:02}:{second % 60:02}Z"
+    return f"{text}, {ext:+}" if has_clock else text
+
+
 def go_real(raw: bytes, order: Order) -> str:
     """A floating-point number by as few digits as tell it from others, without an exponent."""
     form = ("<" if order == "little" else ">") + ("f" if len(raw) == 4 else "d")
@@ -279,11 +314,3 @@ def go_quoted(raw: bytes) -> str:
         else:
             parts.append(f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}")
     return '"' + "".join(parts) + '"'
-
-
-def type_of_held(parts: GoParts, value: TypedValue) -> CType | None:
-    """The type of what is in an interface; None for nil and for other values."""
-    if kind_of(value.type) != GoKind.INTERFACE:
-        return None
-    inside = parts.concrete(value)
-    return None if inside is None else inside.type

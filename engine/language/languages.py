@@ -30,6 +30,10 @@ class Forms:
         """A value in a list of others; None for the same text as `print`'s."""
         return None
 
+    def partial(self, value: "TypedValue", *, lines: bool) -> str | None:
+        """A value of which a part is lost; None where too little of it is left."""
+        return None
+
     def scalar(self, value: "TypedValue") -> str | None:
         """A value without parts; None for one that C prints alike."""
         return None
@@ -78,6 +82,9 @@ class Language(Protocol):
     def type_text(self, kind: "CType") -> str:
         """A type by its name, one that an expression has made among them."""
 
+    def held_type(self, text: str, around: "Surroundings") -> str | None:
+        """The type of what an expression's value holds; None for a value that holds nothing."""
+
     def definition(self, kind: "CType") -> str | None:
         """`type = ...`: a type with its parts; None to have it written as C's."""
 
@@ -93,7 +100,7 @@ class CLanguage:
         from engine.language.evaluation import is_known, is_type
         from engine.language.syntax import parse
 
-        return parse(text, is_type(around), is_known(around))
+        return parse(around.expanded(text), is_type(around), is_known(around))
 
     def evaluator(self, around: "Surroundings") -> "Evaluator":
         """Finds values of such trees."""
@@ -112,6 +119,10 @@ class CLanguage:
     def type_text(self, kind: "CType") -> str:
         """A type as C spells it."""
         return kind.text
+
+    def held_type(self, text: str, around: "Surroundings") -> str | None:
+        """No value is of two types."""
+        return None
 
     def definition(self, kind: "CType") -> str | None:
         """C's are written by `typetexts`."""
@@ -147,6 +158,10 @@ class RustLanguage:
         from engine.language.rust_types import rust_text
 
         return rust_text(kind)
+
+    def held_type(self, text: str, around: "Surroundings") -> str | None:
+        """No value is of two types."""
+        return None
 
     def definition(self, kind: "CType") -> str | None:
         """A structure with its parts, an enumeration with its variants."""
@@ -185,6 +200,12 @@ class GoLanguage:
 
         return go_text(kind)
 
+    def held_type(self, text: str, around: "Surroundings") -> str | None:
+        """The type of what is in an interface: "void" in a nil one."""
+        from engine.language.go_evaluation import held_type
+
+        return held_type(text, around)
+
     def definition(self, kind: "CType") -> str | None:
         """A structure with its fields, an interface, or what else a name stands for."""
         from engine.language.go_types import go_definition
@@ -196,6 +217,15 @@ C: Final = CLanguage()
 RUST: Final = RustLanguage()
 GO: Final = GoLanguage()
 LANGUAGES: Final[tuple[Language, ...]] = (C, RUST, GO)
+LANGUAGE_NAMES: Final = {
+    **dict.fromkeys((0x01, 0x02, 0x0C, 0x1D, 0x2C), "c"),
+    **dict.fromkeys((0x04, 0x1A, 0x21, 0x2B, 0x3A), "c++"),
+    0x13: "d",
+    0x16: "go",
+    0x1C: "rust",
+    0x8001: "asm",
+}
+"""DW_LANG_* as gdb names them."""
 _BY_CODE: Final = {one.code: one for one in LANGUAGES}
 
 

@@ -11,6 +11,7 @@ from msgspec import Struct
 from engine.image.classes import class_parts, written_as
 from engine.image.datatypes import DataType, Member, TypeKind
 from engine.image.dietypes import DieType
+from engine.language.enumerators import enumeration_text, is_nameless_enumeration
 from engine.language.type_flags import TypeFlags, bases_text, class_head, plain_head
 from engine.language.value_types import CType
 
@@ -88,6 +89,8 @@ class LayoutText:
     ) -> str:
         member = field.member
         bits = f" : {member.bit_size}" if member is not None and member.bit_size else ""
+        if is_nameless_enumeration(field.type):
+            return f"{enumeration_text(field.type.resolved)} {field.name}{bits};"
         if member is None or not _is_written_out(field.type):
             return f"{written_as(field.type, field.name, known)}{bits};"
         before = "".join(

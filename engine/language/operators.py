@@ -27,6 +27,7 @@ _WHOLE: Final[dict[str, Callable[[int, int], int]]] = {
     "^": operator.xor,
     "&": operator.and_,
 }
+_GREATEST: Final = 1 << 63
 
 
 class Operators:
@@ -54,6 +55,8 @@ class Operators:
         Raises:
             CommandError: it is not for their types, or divides by zero.
         """
+        if left.type.resolved.owner is not None or right.type.resolved.owner is not None:
+            return self._with_member_pointers(word, left, right)
         pointers = [value.type.kind is TypeKind.POINTER for value in (left, right)]
         if any(pointers):
             return self._with_pointers(word, left, right, pointers)
@@ -98,6 +101,16 @@ class Operators:
             raise CommandError("Integer only operation on a floating-point value.")
         return self._reach.made(kind, {"+": a + b, "-": a - b, "*": a * b}[word])
 
+    def _with_member_pointers(self, word: str, left: TypedValue, right: TypedValue) -> TypedValue:
+        """Pointers to members are compared with each other, and used for nothing else."""
+        if word not in _COMPARISONS:
+            raise CommandError("Argument to arithmetic operation not a number or boolean.")
+        both = left.type.resolved.owner is not None and right.type.resolved.owner is not None
+        if word not in ("==", "!=") or not both or left.type.size != right.type.size:
+            what = "equality" if word in ("==", "!=") else "ordering"
+            raise CommandError(f"Invalid type combination in {what} test.")
+        return self._reach.made(ct.INT, int((left.raw == right.raw) == (word == "==")))
+
     def _with_pointers(
         self, word: str, left: TypedValue, right: TypedValue, which: list[bool]
     ) -> TypedValue:
@@ -138,16 +151,21 @@ class Operators:
         if to is TypeKind.FLOAT and (was in simple or was is TypeKind.FLOAT):
             return self._reach.made(kind, value.real)
         if to in simple and was is TypeKind.FLOAT:
-            number = value.real
-            if number != number or number in (float("inf"), float("-inf")):
-                number = 0
-            return self._reach.made(kind, int(number))
+            return self._reach.made(kind, whole_of(value.real))
         if to in simple and was in simple:
             return self._reach.made(kind, value.number)
         if value.type.size == kind.size and value.address is not None:
             return self._reach.at(kind, value.address)
-        if to is TypeKind.ARRAY and value.address is not None:
+        untyped = to is TypeKind.ARRAY or value.type.text == ct.UNKNOWN_DATA
+        if untyped and value.address is not None:
             return self._reach.at(kind, value.address)
         if kind.resolved.key == value.type.resolved.key:
             return value
         raise CommandError("Invalid cast.")
+
+
+def whole_of(number: float) -> int:
+    """A floating-point number as a whole one: the nearest of 64 bits, as gdb's casts give it."""
+    if number != number or number >= _GREATEST:
+        return _GREATEST - 1
+    return int(max(number, -_GREATEST))

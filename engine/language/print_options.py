@@ -30,6 +30,7 @@ class PrintOptions(Struct, frozen=True, kw_only=True):
             virtual functions tells.
         tables: kept for scripts: what gdb 13 shows of virtual functions does not depend on it.
         null_stop: a text in an array ends at its first NUL.
+        raw: containers are shown as they are made, as /r does.
         radix: whole numbers are printed to the base of 8, 10 or 16.
     """
 
@@ -46,6 +47,7 @@ class PrintOptions(Struct, frozen=True, kw_only=True):
     object: bool = False
     tables: bool = False
     null_stop: bool = False
+    raw: bool = False
     radix: int = 10
 
 

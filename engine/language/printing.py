@@ -21,6 +21,7 @@ from engine.language.containers import Containers
 from engine.language.enumerators import of_type
 from engine.language.held import Held
 from engine.language.languages import C, Forms
+from engine.language.operators import whole_of
 from engine.language.print_options import DEFAULT, PrintOptions
 from engine.language.quoting import character, quoted, quoted_wide, wide_character
 from engine.language.reach import Reach
@@ -79,7 +80,9 @@ class Printer(Struct, frozen=True):
             GuestFaultError: it cannot be read.
         """
         if value.missing:
-            return value.missing
+            return self._lost(value, lines=True)
+        if self.options.raw and letter in ("", "s"):
+            letter = "r"
         if value.pages and value.pages is not self.around.pages:
             there = replace(self, around=self.around.afterwards(value.pages))
             return there.text(value, letter)
@@ -93,16 +96,16 @@ class Printer(Struct, frozen=True):
                     title = escaped(bare_type(value.type.text))
                     return f"({title}) {self.part(value, letter, 0)}"
         kind = value.type.resolved
+        if is_reference(value.type):
+            inner = self.referred(value)
+            shown = self._container(inner, letter, 0) if letter != "r" else None
+            if shown is not None:
+                return shown
+            at = f"@{value.number:#x}: " if self.options.address else ""
+            return f"({escaped(value.type.text)}) {at}{self.part(inner, letter, 0)}"
         if not letter or letter == "s" or letter == "r":
             if value.label:
                 return value.label
-            if kind.kind is TypeKind.POINTER and is_reference(value.type):
-                inner = self.referred(value)
-                shown = self._container(inner, letter, 0) if letter != "r" else None
-                if shown is not None:
-                    return shown
-                at = f"@{value.number:#x}: " if self.options.address else ""
-                return f"({escaped(value.type.text)}) {at}{self.part(inner, '', 0)}"
             is_plain = kind.kind is TypeKind.POINTER and kind.owner is None
             if is_plain and not self._is_text(value.type):
                 shown = self.around.language.type_text(value.type)
@@ -117,9 +120,14 @@ class Printer(Struct, frozen=True):
             GuestFaultError: it cannot be read.
         """
         if value.missing:
-            return value.missing
+            return self._lost(value, lines=False)
         shown = self.forms.brief(value)
         return self.text(value) if shown is None else shown
+
+    def _lost(self, value: TypedValue, *, lines: bool) -> str:
+        """The text in place of a value, or what there is of the value all the same."""
+        shown = self.forms.partial(value, lines=lines) if value.pieces else None
+        return value.missing if shown is None else shown
 
     def _as_it_is(self, value: TypedValue) -> TypedValue | None:
         """An object, or a pointer or reference to one, in the object's own class."""
@@ -138,6 +146,8 @@ class Printer(Struct, frozen=True):
             return None
         refers, size = is_reference(value.type), self.around.pointer
         target = (ct.reference_to if refers else ct.pointer_to)(whole.type, size)
+        if value.type.text.endswith("* const"):
+            target = replace(target, name="* const")
         return self.reach.made(target, whole.address)
 
     def referred(self, reference: TypedValue) -> TypedValue:
@@ -148,6 +158,8 @@ class Printer(Struct, frozen=True):
         """True for a pointer that is shown as a text alone; C's are those to plain `char`."""
         if self.around.language is not C:
             return pointer.resolved.target.kind in ct.CHARS
+        if ct.wide_mark(pointer.resolved.target):
+            return True
         return _PLAIN_TEXT.fullmatch(pointer.text) is not None
 
     def part(self, value: TypedValue, letter: str, depth: int) -> str:
@@ -165,7 +177,9 @@ class Printer(Struct, frozen=True):
             case TypeKind.ARRAY:
                 return self._array(value, letter, depth)
             case TypeKind.FUNCTION if letter in ("", "s", "r"):
-                return f"{{{escaped(value.type.text)}}} {self._of_symbol(value.address or 0)}"
+                self.around.read(value.address or 0, 1)  # code that is not there has no value
+                text = re.sub(r"^\?(?= \()", "void", value.type.text)  # an assembler says no more
+                return f"{{{escaped(text)}}} {self._of_symbol(value.address or 0)}"
             case TypeKind.VOID:
                 return "void"
             case TypeKind.FUNCTION:
@@ -249,6 +263,9 @@ class Printer(Struct, frozen=True):
         if target.kind in ct.CHARS and target.size == 1:
             shown = self.address(number) if number else f"{number:#x}"
             return f"{shown}{self._pointed_text(number)}".lstrip()
+        if mark := ct.wide_mark(target):
+            text = self._wide_text(number, target.size or 1, mark) if number else ""
+            return f"{self.address(number)} {text}".strip()
         if target.resolved.kind is TypeKind.FUNCTION:
             return self._of_symbol(number)
         return self.address(number)
@@ -274,6 +291,22 @@ class Printer(Struct, frozen=True):
             return " " + self.string_at(address)[0]
         except GuestFaultError as error:
             return f" {_unread(error)}"
+
+    def _wide_text(self, address: int, size: int, mark: str) -> str:
+        """A text of wider characters in memory in quotes."""
+        found, more, order = b"", "...", self.around.order
+        while len(found) < self.options.elements * size:
+            try:
+                piece = self.around.read(address + len(found), size)
+            except GuestFaultError as error:
+                if not found:
+                    return _unread(error)
+                break
+            if not any(piece):
+                more = ""
+                break
+            found += piece
+        return quoted_wide(found, size, order, mark, self.options.repeats) + more
 
     def string_at(self, address: int, most: int | None = None) -> tuple[str, int]:
         """A string in memory in quotes, and the bytes that it takes with its NUL.
@@ -320,9 +353,13 @@ class Printer(Struct, frozen=True):
         Raises:
             CommandError: it has no such form.
         """
-        return formatted(
-            value.raw, letter, self.around.order, kind=value.type.resolved, address=self.address
-        )
+        kind, raw = value.type.resolved, value.raw
+        if letter in "ac" and kind.owner is not None and len(raw) > self.around.pointer:
+            raise CommandError("Value can't be converted to integer.")
+        if kind.kind is TypeKind.FLOAT and letter in "ac":  # the others show its bytes
+            kind = ct.LONG
+            raw = self.reach.made(kind, whole_of(value.real)).raw
+        return formatted(raw, letter, self.around.order, kind=kind, address=self.address)
 
     # -- what has parts ---------------------------------------------------------------------
 
@@ -363,7 +400,8 @@ class Printer(Struct, frozen=True):
                 if isinstance(key, TypedValue):
                     parts.append(f"[{self.part(key, letter, depth + 1)}] = {text}")
                 else:
-                    parts.append(f"{key} = {text}" if held.named else text)
+                    at = f"{key} = " if held.named else self._index(number)
+                    parts.append(f"{at}{text}")
         except GuestFaultError as error:
             parts.append(_unread(error))
         own_lines = options.pretty if held.named else options.array
@@ -427,7 +465,9 @@ class Printer(Struct, frozen=True):
         self, value: TypedValue, letter: str, depth: int, *, nameless: bool = False
     ) -> str:
         if self._is_cut(depth) and not nameless:
-            return "{...}"
+            is_plain = letter == "r" or self.around.language is not C
+            brief = "..." if is_plain else self.summary(value)
+            return "{...}" if brief == "..." else brief
         if letter != "r":
             shown = self._container(value, letter, depth)
             if shown is not None:
@@ -436,6 +476,8 @@ class Printer(Struct, frozen=True):
         if own is not None:
             return own
         kind, options = value.type.resolved, self.options
+        if kind.is_declared_only:
+            return "<incomplete type>"
         if not depth:
             self.shown_bases.clear()
         if kind.keyword == "union" and depth and not options.union:
@@ -609,17 +651,22 @@ def formatted(
         case "t":
             return f"{whole:0{8 * size}b}" if padded else f"{whole:b}"
         case "a":
-            return address(whole)
+            wide = signed if kind is not None and kind.is_signed else whole
+            return address(wide & (1 << 64) - 1)
         case "c":
             number = raw[0] if order == "little" else raw[-1]
             if kind is None or kind.is_signed:
                 number -= 256 * (number > 127)
             return f"{number} {character(number)}"
         case "f":
-            if size in DIGITS or size > 8:
+            if (size in DIGITS and size > 2) or size > 8 or _is_real(kind):
                 return real(raw, order)
-            return str(signed)
+            return str(signed if kind is None or kind.is_signed else whole)
     raise CommandError(f'Undefined output format "{letter}".')
+
+
+def _is_real(kind: CType | None) -> bool:
+    return kind is not None and kind.kind is TypeKind.FLOAT
 
 
 def printed(printer: Printer, value: TypedValue, flags: str, letter: str) -> str:
@@ -671,18 +718,20 @@ def lines_of(
         size: bytes of a unit.
 
     Raises:
-        GuestFaultError: it cannot be read; the lines before stand.
+        GuestFaultError: it cannot be read, and is no string; the lines before stand.
     """
     at, end = address, 0
     if letter == "s":
         for _ in range(count):
-            text, taken = printer.string_at(at)
+            try:
+                text, taken = printer.string_at(at)
+            except GuestFaultError as error:  # a line of its own, as in gdb's val_print_string()
+                text = f"<error: Cannot access memory at address {error.address:#x}>"
+                taken = 1
             yield f"{printer.address(at)}:\t{text}", at + taken
             at += taken
         return
     row = 8 if letter == "c" or size <= 2 else 16 // size
-    if letter == "t":
-        row = {1: 8, 2: 8, 4: 2, 8: 1}[size]
     if letter == "a":
         row = 2
     for start in range(0, count, row):

@@ -85,4 +85,6 @@ def _wide(code: int, quote: str, size: int, order: Order) -> str:
         return _escaped(code, quote)
     if code <= sys.maxunicode and chr(code).isprintable():
         return chr(code)
+    if code > sys.maxunicode:
+        return f"\\x{code:x}"
     return "".join(f"\\{byte:03o}" for byte in code.to_bytes(size, order))

@@ -5,7 +5,7 @@ from engine.image.datatypes import Member, TypeKind
 from engine.image.variants import variant_part
 from engine.language import value_types as ct
 from engine.language.surroundings import Surroundings
-from engine.language.value_types import CType, is_reference
+from engine.language.value_types import CType, is_reference, is_utf
 from engine.language.values import MOST, MemoryPlace, Order, Place, RegisterPlace, TypedValue, made
 
 
@@ -61,8 +61,13 @@ class Reach:
             return value
         return self._beside(value).at(value.type.target, value.number)
 
-    def member(self, value: TypedValue, name: str) -> TypedValue:
+    def member(self, value: TypedValue, name: str, *, arrow: bool = False) -> TypedValue:
         """A part of a structure, or of what a pointer points at.
+
+        Args:
+            value: the structure, or the pointer.
+            name: of the part.
+            arrow: the user has written `->`.
 
         Raises:
             CommandError: there is none such.
@@ -71,8 +76,7 @@ class Reach:
         base = self.pointed(value) if is_pointer else value
         kind = base.type.resolved
         if kind.kind is not TypeKind.RECORD:
-            pointer = value.type.resolved.kind is TypeKind.POINTER
-            what = "structure pointer" if pointer else "structure"
+            what = "structure pointer" if arrow else "structure"
             raise CommandError(f"Attempt to extract a component of a value that is not a {what}.")
         found = kind.member(name)
         if found is None:
@@ -174,7 +178,9 @@ class Reach:
             return self.element(pointer, 0)
         if kind.kind is TypeKind.FUNCTION:
             return pointer
-        if kind.kind in ct.INTEGERS:
+        if kind.resolved.kind is TypeKind.POINTER and kind.resolved.owner is not None:
+            raise CommandError("Attempt to dereference pointer to member without an object")
+        if kind.kind in ct.INTEGERS and kind.kind is not TypeKind.BOOL and not is_utf(kind):
             return self.at(ct.LONG, pointer.number)
         if kind.kind is not TypeKind.POINTER:
             raise CommandError("Attempt to take contents of a non-pointer value.")

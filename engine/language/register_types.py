@@ -21,7 +21,8 @@ _MXCSR: Final = (
 @cache
 def number_of(bits: int) -> MadeType:
     """A whole number in a register."""
-    return ct.number(TypeKind.SIGNED, bits // 8, f"int{bits}_t")
+    size = -(-bits // 8)
+    return ct.number(TypeKind.SIGNED, size, f"int{8 * size}_t")
 
 
 @cache

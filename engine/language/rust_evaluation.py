@@ -1,6 +1,7 @@
 """The value of an expression of Rust in its surroundings (gdb/rust-lang.c)."""
 
 import re
+from collections.abc import Iterator
 from functools import cached_property
 from typing import Final
 
@@ -9,6 +10,7 @@ from engine.image.datatypes import TypeKind
 from engine.language import value_types as ct
 from engine.language.evaluation import Evaluator
 from engine.language.rust_makers import RustMakers
+from engine.language.rust_methods import OPERATORS, RustArguments, RustMethods, best
 from engine.language.rust_names import RustNames
 from engine.language.rust_pointers import behind
 from engine.language.rust_printing import byte_text, is_slice, is_tuple_struct
@@ -37,6 +39,19 @@ class RustEvaluator(Evaluator):
     def names(self) -> RustNames:
         """Look up paths."""
         return RustNames(self._around)
+
+    @cached_property
+    def traits(self) -> RustMethods:
+        """Find methods that traits give types."""
+        return RustMethods(self._around)
+
+    @cached_property
+    def arguments(self) -> RustArguments:
+        """Put arguments into their types."""
+        whole = Expression("range", "..", (Expression("none"), Expression("none")))
+        return RustArguments(
+            self.reach, self.traits, lambda base: self._sliced(base, whole), self._passed
+        )
 
     def type(self, name: TypeName) -> CType:
         """The type that is written.
@@ -190,7 +205,7 @@ class RustEvaluator(Evaluator):
                 return self.reach.pointed(self.reach.member(active, f"_ref__{name}"))
             if self._is_method(active, name):
                 return self._method(active, name)
-            inner = behind(self.reach, self.methods.held, active)
+            inner = self._behind(active)
             if inner is None:
                 break
             active = self._active(inner)
@@ -207,14 +222,63 @@ class RustEvaluator(Evaluator):
 
     def _called(self, node: Expression) -> TypedValue:
         called = node.parts[0]
-        if called.kind == "name" and self.names.variable(called.text) is None:
-            kind = self.names.type(called.text)
-            if kind is not None and is_tuple_struct(kind.resolved):
-                fields = enumerate(self.value(part) for part in node.parts[1:])
-                return self.makers.record(kind, [(f"__{at}", value) for at, value in fields])
+        if called.kind == "dollar":
+            return super()._called(node)
         if called.kind == "member":
             return self._called_method(self.value(called.parts[0]), called.text, node.parts[1:])
-        return super()._called(node)
+        given = [self.value(part) for part in node.parts[1:]]
+        if called.kind == "name":
+            known = self.names.variable(called.text)
+            kind = self.names.type(called.text) if known is None else None
+            if kind is not None and is_tuple_struct(kind.resolved):
+                fields = enumerate(given)
+                return self.makers.record(kind, [(f"__{at}", value) for at, value in fields])
+            found = self._of_path(called.text, given)
+            if found and (known is None or not known.type.resolved.parameters[0]):
+                return self._applied(best(found, given[1:], called.text), given)
+        function = self.operand(called)
+        if function.type.resolved.kind is TypeKind.RECORD:
+            return self._closure_called(function, given)
+        return self._applied(self.callable_of(function), given)
+
+    def _of_path(self, name: str, given: list[TypedValue]) -> list[TypedValue]:
+        """Methods by a path that begins with a type or a trait: `Square::area`, `Area::area`."""
+        scope, trait, last = self.traits.qualified(name)
+        kind = self.names.type(scope) if scope else None
+        if kind is None and scope and given:
+            kind, trait = self._whole(given[0]).type, trait or scope
+        if kind is None:
+            return []
+        own = self._found_method(kind.resolved, last, 0) if not trait else None
+        return [own] if own is not None else self.traits.of(kind, last, trait)
+
+    def _closure_called(self, value: TypedValue, given: list[TypedValue]) -> TypedValue:
+        """The result of a closure, which is a structure of what it has captured."""
+        value = self.reach.object_behind(value) or value
+        name = value.type.resolved.text.replace("{closure_env#", "{closure#")
+        found = self._around.variable(name) if "{closure_env#" in value.type.text else None
+        if found is None or found.type.resolved.kind is not TypeKind.FUNCTION:
+            raise CommandError("That is no function of the program.")
+        wanted, _ = found.type.resolved.parameters
+        if len(wanted) != len(given) or found.address is None:
+            return self._of_method(found, value, given)
+        # A closure's captured parts may be told as variables; its structure is not told then.
+        values = [self._referred(value), *self.arguments.fitted(given, wanted)]
+        return self._around.call(found.address, found.type.resolved.target, values)
+
+    def _applied(self, function: TypedValue, given: list[TypedValue]) -> TypedValue:
+        """The result of a function for arguments."""
+        kind = function.type.resolved
+        wanted, _ = kind.parameters
+        if function.address is None:
+            raise CommandError("That is no function of the program.")
+        if kind.text.startswith("<text variable"):
+            raise CommandError("The function's type is not known.")
+        if len(given) != len(wanted):
+            few = "few" if len(given) < len(wanted) else "many"
+            raise CommandError(f"Too {few} arguments in function call.")
+        values = self.arguments.fitted(given, wanted)
+        return self._around.call(function.address, kind.target, values)
 
     def _called_method(
         self, base: TypedValue, name: str, parts: tuple[Expression, ...]
@@ -230,17 +294,42 @@ class RustEvaluator(Evaluator):
         known = self.methods.method(base, name)
         if known is not None:
             return known(given)
-        target = self._whole(base)
-        for _ in range(_DEREFERENCES):
+        for target in self._targets(base):
             found = self._found_method(target.type.resolved, name, 0)
-            if found is not None:
-                return self._of_method(found, target, given)
-            inner = behind(self.reach, self.methods.held, target)
-            if inner is None:
-                break
-            target = self._whole(inner)
+            of_traits = [found] if found is not None else self.traits.of(target.type, name)
+            if of_traits:
+                return self._of_method(best(of_traits, given, name), target, given)
         whole = rust_text(self._whole(base).type.resolved)
         raise CommandError(f"Could not find function named '{whole}::{name}'")
+
+    def _targets(self, base: TypedValue) -> Iterator[TypedValue]:
+        """A value and what it leads to: behind pointers, owners, trait objects and `Deref`."""
+        target: TypedValue | None = base
+        for _ in range(_DEREFERENCES):
+            if target is None:
+                return
+            while target.type.resolved.kind is TypeKind.POINTER:
+                target = self.reach.pointed(target)
+            yield target
+            target = self._behind(target)
+
+    def _behind(self, value: TypedValue) -> TypedValue | None:
+        """The value that an owner, a trait object or a type with `Deref` leads to."""
+        found = self.reach.object_behind(value)
+        if found is None:
+            found = behind(self.reach, self.methods.held, value)
+        if found is None and value.type.resolved.kind is TypeKind.RECORD:
+            found = self._by_trait("deref", value, [])
+            if found is not None:
+                found = self.reach.pointed(found)
+        return found
+
+    def _by_trait(
+        self, name: str, value: TypedValue, given: list[TypedValue]
+    ) -> TypedValue | None:
+        """The result of a trait's method; None for a type that has none such."""
+        found = self.traits.of(value.type, name)
+        return self._of_method(best(found, given, name), value, given) if found else None
 
     def _found_method(self, kind: CType, name: str, depth: int) -> TypedValue | None:
         """A method of a type; one of a generic type has the arguments of the type."""
@@ -255,19 +344,31 @@ class RustEvaluator(Evaluator):
         self, method: TypedValue, target: TypedValue, given: list[TypedValue]
     ) -> TypedValue:
         """The result of a method for a value, which is passed by its address or as it is."""
-        kind = method.type.resolved
-        wanted, _ = kind.parameters
-        if method.address is None or not wanted:
+        wanted, _ = method.type.resolved.parameters
+        if not wanted:
             raise CommandError("The function takes no self.")
-        if len(given) + 1 != len(wanted):
-            few = "few" if len(given) + 1 < len(wanted) else "many"
-            raise CommandError(f"Too {few} arguments in function call.")
-        by_address = wanted[0].resolved.kind is TypeKind.POINTER
-        this = self.reach.address_of(target) if by_address else target
-        values = [
-            self._passed(one, type_) for one, type_ in zip([this, *given], wanted, strict=True)
+        others = [
+            self._referred(value) if self._takes_address(value, kind) else value
+            for value, kind in zip(given, wanted[1:], strict=False)
         ]
-        return self._around.call(method.address, kind.target, values)
+        this = self._referred(target) if self._takes_address(target, wanted[0]) else target
+        return self._applied(method, [this, *others, *given[len(others) :]])
+
+    @staticmethod
+    def _takes_address(value: TypedValue, kind: CType) -> bool:
+        """True for a structure where a function takes a reference to one of its kind."""
+        to = kind.resolved
+        return (
+            to.kind is TypeKind.POINTER
+            and value.type.resolved.kind is TypeKind.RECORD
+            and to.target.resolved.text == value.type.resolved.text
+        )
+
+    def _referred(self, value: TypedValue) -> TypedValue:
+        """The address of a value; one that is not in memory is put there for the call."""
+        if value.address is None or value.pages:
+            return self.arguments.temporary(value.raw)
+        return self.reach.address_of(value)
 
     def _length(self, value: TypedValue) -> int | None:
         """The number of things in an array, a slice or a container; None for other values."""
@@ -281,7 +382,9 @@ class RustEvaluator(Evaluator):
 
     def _active(self, value: TypedValue) -> TypedValue:
         """Return the value with the parts: a pointer's target, an enumeration's variant."""
-        if value.type.resolved.kind is TypeKind.POINTER:
+        for _ in range(_DEREFERENCES):
+            if value.type.resolved.kind is not TypeKind.POINTER:
+                break
             value = self.reach.pointed(value)
         found = self.reach.variant(value)
         return value if found is None else self.reach.part(value, found)
@@ -336,6 +439,9 @@ class RustEvaluator(Evaluator):
         if rows and not 0 <= number < (held.count or 0 if held is not None else 0):
             raise CommandError("Index greater than length")
         found = self.methods.element(base, index)
+        if found is None and kind.kind is TypeKind.RECORD:
+            found = self._by_trait("index", base, [index])
+            found = None if found is None else self.reach.pointed(found)
         if found is None:
             raise CommandError("Cannot subscript non-array type")
         return found
@@ -364,9 +470,7 @@ class RustEvaluator(Evaluator):
             return self.reach.made(kind, -(value.real if is_real else value.number))
         if node.text == "*":
             value = self.value(part)
-            concrete = self.reach.object_behind(value)
-            if concrete is None:
-                concrete = behind(self.reach, self.methods.held, value)
+            concrete = self._behind(value)
             if concrete is not None:
                 return concrete
         return super()._unary(node)
@@ -404,6 +508,8 @@ class RustEvaluator(Evaluator):
 
     def _binary(self, node: Expression) -> TypedValue:
         result = super()._binary(node)
+        if result.type.resolved.kind is TypeKind.RECORD:
+            return result
         if node.text in _TRUTHS or node.text in ("&&", "||"):
             return self._truth(holds=bool(result.number))
         return result
@@ -412,6 +518,12 @@ class RustEvaluator(Evaluator):
         """Numbers are computed in a long, as gdb does for languages other than C."""
         kinds = [value.type.resolved.kind for value in (left, right)]
         if TypeKind.RECORD in kinds:
+            found = self._by_trait(OPERATORS[word], left, [right]) if word in OPERATORS else None
+            if found is None and word == "!=":
+                found = self._by_trait("eq", left, [right])
+                found = None if found is None else self._truth(holds=not found.number)
+            if found is not None:
+                return found
             raise CommandError("Argument to arithmetic operation not a number or boolean.")
         if all(kind in ct.INTEGERS for kind in kinds) and TypeKind.BOOL not in kinds:
             wide = max(left.type.size or 0, right.type.size or 0, 8)

@@ -192,6 +192,9 @@ class _RustParser(TokenReader[_RustToken]):
             return Expression(word.kind, word.text, suffix=word.suffix)
         if self._is("("):
             return self._brackets()
+        if self._is("<"):  # <Type as Trait>::function
+            group = self._group()
+            return Expression("name", f"{group}::{self._path()}")
         if self._is("["):
             return self._array()
         if word.kind == "name" or self._is("::"):

@@ -54,14 +54,29 @@ class Surroundings(Protocol):
     def printers(self) -> "UserPrinters | None":
         """Functions of the user's that print values; None for none."""
 
+    def expanded(self, text: str) -> str:
+        """An expression with the macros of the code there expanded.
+
+        Raises:
+            CommandError: the arguments of one do not fit it.
+        """
+
     def afterwards(self, pages: Mapping[int, bytes]) -> "Surroundings":
         """The same with other memory in some pages: what a called function has left."""
 
     def local(self, name: str) -> TypedValue | None:
         """A variable of the function alone; None where there is none."""
 
-    def functions(self, name: str) -> list[TypedValue]:
-        """Functions of a name; of those in namespaces and classes its last word is enough."""
+    def functions(self, name: str, *, nearest: bool = True) -> list[TypedValue]:
+        """Functions of a name; of those in namespaces and classes its last word is enough.
+
+        Args:
+            name: of them.
+            nearest: only those with the least in front of the name, if there are such.
+        """
+
+    def is_namespace(self, name: str) -> bool:
+        """True if a name is that of a namespace of C++."""
 
     def linked(self, name: str) -> int | None:
         """The address of what the linker calls so, or its demangled name; None for none."""
@@ -124,6 +139,18 @@ class Surroundings(Protocol):
 
         Raises:
             CommandError: it cannot be changed.
+        """
+
+    def construct(self, address: int, kind: CType, arguments: list[TypedValue]) -> TypedValue:
+        """Make an object by a constructor of the program's.
+
+        Args:
+            address: of the constructor.
+            kind: its class.
+            arguments: those behind the object.
+
+        Raises:
+            CommandError: it cannot be called, or does not return.
         """
 
     def call(self, address: int, result: CType, arguments: list[TypedValue]) -> TypedValue:

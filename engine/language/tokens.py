@@ -12,10 +12,10 @@ _WORDS: Final = re.compile(
     r"""\s*(?:
     (?P<float>(?:\d+\.\d*|\.\d+)(?:[eE][+-]?\d+)?[fFlL]?|\d+[eE][+-]?\d+[fFlL]?)
     |(?P<number>0[xX][0-9a-fA-F]+|0[bB][01]+|\d+)(?P<suffix>[uUlL]*)(?![\w.])
+    |(?P<char>(?:u8|[LuU])?'(?:[^'\\]|\\.[^']*)')
     |(?P<name>(?:[A-Za-z_]\w*::)*operator\s*(?:\(\)|\[\]|->\*?|<=>|<<=?|>>=?|&&|\|\||\+\+|--
         |[-+*/%&|^=!<>]=?|[,~])|[A-Za-z_]\w*(?:::~?[A-Za-z_]\w*)*)
     |(?P<dollar>\$(?:\$\d+|\$|\w+)?)
-    |(?P<char>'(?:[^'\\]|\\.[^']*)')
     |(?P<quoted>'[^']{2,}')
     |(?P<string>"(?:[^"\\]|\\.)*")
     |(?P<op><<=|>>=|->\*|->|\+\+|--|<<|>>|<=|>=|==|!=|&&|\|\||[-+*/%&|^]=|::|\.\*
@@ -41,6 +41,10 @@ _ESCAPES: Final = {
     "?": 63,
 }
 _ESCAPE: Final = re.compile(r"\\(?:x([0-9a-fA-F]+)|([0-7]{1,3})|(.))", re.DOTALL)
+
+
+LIBRARY_FUNCTIONS: Final = frozenset(("std::get", "get", "std::any_cast", "any_cast"))
+"""Functions that are written with what they are asked for between angle brackets."""
 
 
 class Token(Struct, frozen=True):
@@ -76,10 +80,10 @@ def split(text: str, is_known: Callable[[str], bool] = lambda name: False) -> li
         match = _WORDS.match(text, at)
         if match is None:
             rest = text[at:].strip()
-            if rest[0] in "'\"":
-                raise CommandError(
-                    f"unmatched {'single' if rest[0] == chr(39) else 'double'} quote"
-                )
+            if rest[0] == '"':
+                raise CommandError("Unterminated string in expression.")
+            if rest[0] == "'":
+                raise CommandError("Unmatched single quote.")
             raise CommandError(f'invalid character {rest[0]!r} in expression "{rest}"')
         kind = match.lastgroup or "op"
         kind = "number" if kind == "suffix" else kind
@@ -106,12 +110,17 @@ def _whole_name(text: str, start: int, word: str, is_known: Callable[[str], bool
         followed = text[closing + 1 + len(tail) :][:1] == "<"
         if tail and (followed or is_known(whole) or is_known(whole + tail)):
             end = closing + 1 + len(tail)
-        elif not tail and is_known(whole):
+        elif not tail and (is_known(whole) or _is_call(text, word, closing)):
             end = closing + 1
         else:
             break
         word = text[start:end]
     return word
+
+
+def _is_call(text: str, word: str, closing: int) -> bool:
+    """True for a function of the library that is called with what it is asked for."""
+    return word in LIBRARY_FUNCTIONS and text[closing + 1 :].lstrip().startswith("(")
 
 
 def _closing(text: str, opening: int) -> int:

@@ -1,33 +1,65 @@
 """Types as gdb's `ptype` writes them, with all that they are made of (gdb/c-typeprint.c)."""
 
+import re
 from typing import Final
 
 from engine.image.classes import ClassField, ClassParts, class_parts, written_as
 from engine.image.datatypes import Member, TypeKind
 from engine.image.dietypes import DieType
+from engine.language.enumerators import enumeration_text, is_nameless_enumeration
 from engine.language.layouttexts import HEADING, LayoutText
 from engine.language.type_flags import TypeFlags, bases_text, class_head, plain_head
-from engine.language.value_types import CType
+from engine.language.user_types import is_known_by_name, user_type
+from engine.language.value_types import (
+    UNKNOWN_CHOICE,
+    UNKNOWN_FUNCTION,
+    CType,
+    is_reference,
+)
 
+_TYPEDEF: Final = 0x16
 _ALL: Final = TypeFlags()
+_BEHIND: Final = re.compile(r"(?<=[*&])(?: (?:const|volatile))+$")
 
 
 def definition_of(kind: CType, flags: TypeFlags = _ALL) -> str:
     """`type = ...`: a structure with its members, an enumeration with its names."""
+    if kind.text in (UNKNOWN_FUNCTION, UNKNOWN_CHOICE):
+        return "type = <unknown return type> ()"
+    if kind.resolved.kind is TypeKind.FUNCTION:
+        return re.sub(r"^type = \?(?= \()", "type = void", _function(kind.resolved, flags))
     base, before, wrap = _base_of(kind)
     if base.kind is TypeKind.RECORD:
+        if not (before or flags.raw) and is_known_by_name(base.text):
+            return f"type = {wrap(user_type(base.text))}"
         if flags.offsets:
-            heading = HEADING if base is kind.resolved else ""
+            heading = HEADING if base is kind.resolved and not _is_typedef(kind) else ""
             return f"{heading}type = {before}{wrap(LayoutText(flags).text(base))}"
         parts = class_parts(base) if isinstance(base, DieType) else None
         if parts is None or base.is_declared_only:
             return f"type = {before}{wrap(_record(base))}"
         return f"type = {before}{wrap(_class(base, parts, flags))}"
     if base.kind is TypeKind.ENUM:
-        return f"type = {before}{wrap(_enumeration(base))}"
-    if kind.resolved.kind is TypeKind.FUNCTION or base.kind is TypeKind.FUNCTION:
+        return f"type = {before}{wrap(enumeration_text(base))}"
+    if base.kind is TypeKind.FUNCTION:
         return f"type = {kind.resolved.text}"
     return f"type = {before}{wrap(base.text)}"
+
+
+def _is_typedef(kind: CType) -> bool:
+    """True for another name of a type."""
+    named = kind.named if isinstance(kind, DieType) else None
+    return named is not None and named.tag == _TYPEDEF
+
+
+def _function(kind: CType, flags: TypeFlags) -> str:
+    """A function: what it returns with all that it is made of, and its parameters."""
+    returned = kind.target
+    text, begin = kind.text, returned.text
+    whole = definition_of(returned, flags).removeprefix("type = ")
+    if not begin or (not text.startswith(f"{begin} (") and not text.startswith(f"{begin}(")):
+        return f"type = {text}"
+    return f"type = {whole}{' ' if whole[-1:] != '*' else ''}{text[len(begin) :].lstrip()}"
 
 
 class _Wrapped:
@@ -49,9 +81,10 @@ def _base_of(kind: CType) -> tuple[CType, str, _Wrapped]:
         if here.kind is TypeKind.POINTER and here.owner is not None:
             break  # a member's offset leads to no thing of a type of its own
         if here.kind is TypeKind.POINTER:
-            marks = ("&" if here.text.endswith("&") else "*") + marks
+            mark = "*" if not is_reference(here) else "&&" if "&&" in here.text else "&"
+            marks = mark + _constancy(bottom.text) + marks
         elif here.kind is TypeKind.ARRAY:
-            marks = f"({marks})" if marks.startswith("*") else marks
+            marks = f"({marks})" if marks.startswith(("*", "&")) else marks
             marks += "[]" if here.count is None else f"[{here.count}]"
             bottom = here.element
             here = bottom.resolved
@@ -61,6 +94,12 @@ def _base_of(kind: CType) -> tuple[CType, str, _Wrapped]:
         bottom = here.target
         here = bottom.resolved
     return here, _qualifiers(bottom.text), _Wrapped(marks)
+
+
+def _constancy(text: str) -> str:
+    """`const` and `volatile` behind a pointer's mark."""
+    found = _BEHIND.search(text)
+    return f" {found[0].strip()}" if found else ""
 
 
 def _qualifiers(text: str) -> str:
@@ -164,22 +203,6 @@ def _member(member: Member, indent: int, *, deeper: bool = True) -> str:
         body = _members(bare, indent + 4, deeper=False)
         name = f" {member.name}" if member.name else ""
         return f"{space}{bare.keyword} {{\n{body}{space}}}{name};\n"
+    if is_nameless_enumeration(inner):
+        return f"{space}{enumeration_text(bare)} {member.name or ''}{bits};\n"
     return f"{space}{inner.declared(member.name or '')}{bits};\n"
-
-
-def _enumeration(kind: CType) -> str:
-    """An enumeration; values that do not follow on are written."""
-    parts: list[str] = []
-    expected = 0
-    for name, value in kind.enumerators:
-        shown = kind.prefix + name
-        parts.append(shown if value == expected else f"{shown} = {value}")
-        expected = value + 1
-    head = kind.text.replace(" {...}", "")
-    if not head.startswith("enum"):
-        scoped = kind.prefix == f"{head}::"
-        word = "enum class" if scoped else "enum"
-        head = f"{word} {head}"
-        if kind.prefix or scoped:
-            head += f" : {kind.target.text}"
-    return f"{head} {{{', '.join(parts)}}}"

@@ -19,6 +19,7 @@ _STRINGS: Final = {
     "char16_t": "u16",
     "char32_t": "u32",
 }
+_TEXTS: Final = ("string", "string_view")
 _LESS, _ALLOCATOR = "std::less<{0}>", "std::allocator<{0}>"
 _PAIRS: Final = (
     "std::allocator<std::pair<{0} const, {1}>>",
@@ -50,6 +51,17 @@ def user_type(text: str) -> str:
         text: the type as the debug information has it, declarators included.
     """
     return _shortened(text.replace("::__1::", "::"), 0)
+
+
+def is_known_by_name(text: str) -> bool:
+    """True for a class of the library that type printers write by its name alone.
+
+    Args:
+        text: the class as the debug information has it, or as users write it.
+    """
+    name, _, rest = user_type(text).partition("<")
+    strings = {f"std::{letter}{word}" for letter in _STRINGS.values() for word in _TEXTS}
+    return name in strings if not rest else name in _DEFAULTS and text.count("<") > 0
 
 
 def same_spelling(text: str) -> str:

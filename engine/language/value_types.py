@@ -1,5 +1,6 @@
 """Types of values: those of a program's debug information, and those that an expression makes."""
 
+import re
 from collections.abc import Sequence
 from functools import cached_property
 from typing import Final, Protocol
@@ -13,6 +14,15 @@ INTEGERS: Final = frozenset(
 )
 CHARS: Final = frozenset((TypeKind.CHAR, TypeKind.UNSIGNED_CHAR))
 """Kinds of one-byte characters."""
+
+
+UNKNOWN_DATA: Final = "<data variable, no debug info>"
+"""The type of data that only a symbol table knows."""
+UNKNOWN_FUNCTION: Final = "<text variable, no debug info>"
+UNSPECIFIED: Final = "?"
+"""Name of a type that has none, as assemblers give it to what functions return."""
+UNKNOWN_CHOICE: Final = "<text gnu-indirect-function variable, no debug info>"
+"""Functions that only a symbol table knows; the second kind is chosen by another function."""
 
 
 class CType(Protocol):
@@ -352,7 +362,7 @@ def promoted(kind: CType) -> CType:
         if kind.kind is TypeKind.ENUM and size >= 4:
             return integer(size, signed=kind.is_signed)
         return INT
-    return kind
+    return integer(4, signed=False) if is_utf(kind) else kind
 
 
 def common(left: CType, right: CType) -> CType:
@@ -366,7 +376,15 @@ def common(left: CType, right: CType) -> CType:
     return left if not left.is_signed else right
 
 
-_WIDE: Final = {"wchar_t": "L", "char16_t": "u", "char32_t": "U", "char8_t": "u8"}
+_WIDE: Final = {"wchar_t": "L", "char16_t": "u", "char32_t": "U"}
+
+
+LETTERS: Final = {
+    "L": number(TypeKind.SIGNED, 4, "wchar_t"),
+    "u": number(TypeKind.UNSIGNED, 2, "char16_t"),
+    "U": number(TypeKind.UNSIGNED, 4, "char32_t"),
+}
+"""Types of characters by the letters in front of their quotes."""
 
 
 def wide_mark(kind: CType) -> str:
@@ -374,9 +392,21 @@ def wide_mark(kind: CType) -> str:
     return _WIDE.get(kind.resolved.text, "") if kind.kind in _WIDE_KINDS else ""
 
 
+_MARKS: Final = re.compile(r"\(([*&]+)[^()]*\)")
 _WIDE_KINDS: Final = frozenset((TypeKind.SIGNED, TypeKind.UNSIGNED, TypeKind.UNSIGNED_CHAR))
+
+
+def is_utf(kind: CType) -> bool:
+    """True for a type of characters that arithmetic and pointers do not take for a number."""
+    return kind.resolved.text in ("char16_t", "char32_t")
 
 
 def is_reference(kind: CType) -> bool:
     """True for a reference of C++: it is used as what it refers to."""
-    return kind.kind is TypeKind.POINTER and kind.resolved.text.endswith("&")
+    if kind.kind is not TypeKind.POINTER:
+        return False
+    text = kind.resolved.text
+    if text.endswith(("]", ")")):  # "int (&)[5]": the innermost brackets have the mark
+        mark = _MARKS.search(text)
+        return mark is not None and mark[1].endswith("&")
+    return text.endswith("&")

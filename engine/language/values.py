@@ -62,6 +62,8 @@ class TypedValue(Struct, eq=False):
         kept: it is of the history: it stays as it was printed, and nothing is assigned to it.
         pages: memory that is other than the program's, by the address of each page: what a
             function that was called for the value has left there.
+        pieces: of one that is missing: what there is of it all the same, by the first byte of
+            each piece.
     """
 
     type: CType
@@ -72,6 +74,7 @@ class TypedValue(Struct, eq=False):
     label: str = ""
     kept: bool = False
     pages: Mapping[int, bytes] = {}
+    pieces: tuple[tuple[int, bytes], ...] = ()
     _raw: bytes | None = None
 
     @property
@@ -104,12 +107,34 @@ class TypedValue(Struct, eq=False):
     def part(self, kind: CType, start: int, place: Place = None) -> "TypedValue":
         """A part of a value that is loaded, by its first byte."""
         size = kind.size or 0
+        if self.pieces:
+            return self._piece(kind, start, size)
         return replace(
             self,
             type=kind,
             load=lambda: self.raw[start : start + size],
             place=place,
             label="",
+            _raw=None,
+        )
+
+    def _piece(self, kind: CType, start: int, size: int) -> "TypedValue":
+        """A part of a value of which not all is there."""
+        cut = tuple(
+            (max(at, start) - start, raw[max(start - at, 0) : max(start + size - at, 0)])
+            for at, raw in self.pieces
+        )
+        found = tuple((at, raw) for at, raw in cut if raw)
+        whole = b"".join(raw for _, raw in sorted(found))
+        is_whole = size > 0 and len(whole) == size
+        return replace(
+            self,
+            type=kind,
+            load=lambda: whole,
+            place=None,
+            missing="" if is_whole else self.missing,
+            label="",
+            pieces=() if is_whole else found,
             _raw=None,
         )
 
@@ -153,7 +178,7 @@ class TypedValue(Struct, eq=False):
         """
         kind = self.type
         if kind.kind not in _NUMBERS:
-            raise CommandError("not an integer")
+            raise CommandError("Value can't be converted to integer.")
         return int.from_bytes(self.raw, self.order, signed=kind.is_signed)
 
     @property

@@ -211,7 +211,7 @@ class BtfNames:
         return self._types.enumerator(name)
 
     def listed(self, kind: str) -> Iterator[NamedEntry]:
-        """All of a kind: "function", "variable" or "type"; BTF tells no source lines.
+        """List all of a kind: function, variable, type, enumerator; BTF tells no source lines.
 
         Raises:
             ImageError: the section is damaged.
@@ -228,6 +228,11 @@ class BtfNames:
                     variable = self._types.variable(name)
                     if variable is not None:
                         yield _entry(name, variable)
+            case "enumerator":
+                for name in self._types.btf.enumerators:
+                    constant = self._types.enumerator(name)
+                    if constant is not None:
+                        yield _entry(name, constant[0])
             case _:
                 for each in _TYPES:
                     for name, number in self._types.btf.names(each).items():

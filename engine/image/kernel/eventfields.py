@@ -19,6 +19,7 @@ _LARGEST: Final = 1 << 16
 _BY_FUNCTION: Final = (1 << 64) - 1
 """TRACE_FUNCTION_TYPE: code lays the fields out."""
 _ARGUMENTS_MOST: Final = 6
+_FORMAT_MOST: Final = 1 << 16
 _SYSCALLS: Final = "syscalls"
 
 
@@ -75,6 +76,31 @@ class EventFields:
             return 0
         return self._reader.pointer(call.described + described["probe"][0])
 
+    def is_enabled(self, call: EventCall) -> bool:
+        """True for an event that can be enabled: the kernel's tracers have others."""
+        described = self._layout("trace_event_class")
+        if "reg" not in described:
+            return False
+        return bool(self._reader.pointer(call.described + described["reg"][0]))
+
+    @property
+    def records_texts(self) -> bool:
+        """True for a kernel that records what arguments of system calls point to."""
+        return "user_arg_is_str" in self._layout("syscall_metadata")
+
+    def print_format(self, call: EventCall) -> str:
+        """The `print fmt` of an event, which makes its text; "" where the image does not tell.
+
+        Names of enumerations in it are as the kernel was compiled; it replaces them as it boots.
+        """
+        event = self._layout("trace_event_call")
+        at = (
+            self._reader.pointer(call.address + event["print_fmt"][0])
+            if "print_fmt" in event
+            else 0
+        )
+        return self._reader.text(at, _FORMAT_MOST) if at else ""
+
     def fields(self, call: EventCall) -> tuple[EventField, ...]:
         """The fields of an event in order, without those that all events have."""
         if call.group == _SYSCALLS:
@@ -82,7 +108,10 @@ class EventFields:
         described = self._layout("trace_event_class")
         row = self._layout("trace_event_fields")
         entry = self._layout("trace_entry")
-        if "fields_array" not in described or not {"type", "name", "size", "align"} <= row.keys():
+        if (
+            "fields_array" not in described
+            or not {"type", "name", "size", "align", "is_signed"} <= row.keys()
+        ):
             return ()
         reader, found = self._reader, list[EventField]()
         at = reader.pointer(call.described + described["fields_array"][0])

@@ -150,6 +150,6 @@ class ImageReader:
         """An address."""
         return self.number(address, 8)
 
-    def text(self, address: int) -> str:
-        """A text, which ends with NUL."""
-        return self._view.read(address, _NAME_MAX).split(b"\0")[0].decode("utf-8", "replace")
+    def text(self, address: int, most: int = _NAME_MAX) -> str:
+        """A text of at most so many bytes, which ends with NUL."""
+        return self._view.read(address, most).split(b"\0")[0].decode("utf-8", "replace")

@@ -62,8 +62,34 @@ def open_kernel(
     Raises:
         ImageError: it cannot be read, is damaged, no kernel image, or the names are another's.
     """
-    name = os.fspath(path)
     data, identity = _contents(path)
+    return open_kernel_data(
+        data, os.fspath(path), identity, damage=damage, cache=cache, given=given
+    )
+
+
+def open_kernel_data(
+    data: Buffer,
+    name: str,
+    identity: str,
+    *,
+    damage: Damage | None = None,
+    cache: ImageCache | None = None,
+    given: "GivenNames | None" = None,
+) -> KernelImage:
+    """Open the bytes of a kernel image.
+
+    Args:
+        data: the file.
+        name: of it, for messages.
+        identity: of the file, see `ImageCache.entry`.
+        damage: where to tell what cannot be read.
+        cache: of images that were opened before.
+        given: names that come with it; where it has none itself these are taken.
+
+    Raises:
+        ImageError: as of `open_kernel`.
+    """
     kept = (ImageCache() if cache is None else cache).entry(data, identity)
     made: Buffer | None = kept.image()
     if made is None:

@@ -6,13 +6,17 @@ answers a front end's questions about code, names and verdicts from the files; o
 `kernel_view` says what its own kernel would.
 """
 
+from typing import TYPE_CHECKING
+
 from engine.session.browse.browser import Browser, DefinitionVerdict, SymbolMatch
 from engine.session.browse.code_rows import CodeRow
 from engine.session.browse.completion import Completion
 from engine.session.browse.functions import FunctionList
-from engine.session.browse.kernel_view import KernelAnswer
 from engine.session.program.opening import OpenedProgram
 from engine.session.program.verdicts import Placed
+
+if TYPE_CHECKING:  # few guests are kernels
+    from engine.session.browse.kernel_view import KernelAnswer as KernelAnswer
 
 __all__ = [
     "Browser",
@@ -20,7 +24,6 @@ __all__ = [
     "Completion",
     "DefinitionVerdict",
     "FunctionList",
-    "KernelAnswer",
     "OpenedProgram",
     "Placed",
     "SymbolMatch",

@@ -15,8 +15,10 @@ from msgspec.structs import replace
 
 from engine.arch.plan import Mode, Rules
 from engine.errors import ImageError, KprobeTuiError, ProbeError, ProbeSyntaxError
+from engine.fetch.variables import VariableError
 from engine.guest.modules import Module
 from engine.image import Symbol
+from engine.image.datatypes import TypeKind
 from engine.image.elf import ElfImage
 from engine.image.pointers import pointer_text
 from engine.probes.site import InMemory
@@ -49,6 +51,15 @@ if TYPE_CHECKING:
 
 _ARGUMENTS: Final = 3
 """Arguments recorded where nothing says how many a function has."""
+_WHOLE: Final = (
+    TypeKind.SIGNED,
+    TypeKind.UNSIGNED,
+    TypeKind.CHAR,
+    TypeKind.UNSIGNED_CHAR,
+    TypeKind.BOOL,
+    TypeKind.ENUM,
+)
+"""Kinds of types whose values are whole numbers."""
 _GONE_TO: Final = 16
 """Places remembered at which an instruction begins because the user has gone there."""
 
@@ -79,12 +90,14 @@ class DefinitionVerdict(Struct, frozen=True):
         text: why not, or what it would do.
         column: of the mistake in the line, None where it is not about a place in it.
         places: SYMBOL+OFF of where it would go.
+        warns: the image's own kernel refuses it, though it is accepted here.
     """
 
     ok: bool
     text: str
     column: int | None = None
     places: tuple[str, ...] = ()
+    warns: bool = False
 
 
 class Browser:
@@ -125,6 +138,11 @@ class Browser:
     def build_id(self) -> str:
         """The build-id of the program, hex; a hash of the file where it has none."""
         return self._program.main.image.identity
+
+    @property
+    def is_booted(self) -> bool:
+        """True if the guest is a kernel image that a machine boots."""
+        return self.opened.config.boot is not None
 
     def kernel_names(self, group: str) -> list[str]:
         """Names of a group's events of the kernel's, those of system calls without their part."""
@@ -500,9 +518,30 @@ class Browser:
         if found.function is None or found.offset not in (0, self._pad(found)):
             return f"p {place}"
         described = f"p {place} $arg*"
-        if self.check(described).ok:  # debug information names the parameters
+        verdict = self.check(described)
+        if verdict.ok and not verdict.warns:  # debug information names the parameters
             return described
         return f"p {place} " + " ".join(f"arg{n}=$arg{n}" for n in range(1, _ARGUMENTS + 1))
+
+    def default_result(self, place: str) -> str:
+        """The argument of a return probe that records what a function returns, by its type.
+
+        Args:
+            place: a PLACE.
+
+        Returns:
+            `ret=$retval:s32`, say; "" for a function of which it is known that it returns nothing.
+        """
+        try:
+            found = self.verdicts.places.resolve(place)[0]
+            kind, _ = self.verdicts.lookup.scope_at(found).result()
+        except (PlaceError, ImageError, VariableError):
+            return "ret=$retval"
+        if kind.kind is TypeKind.VOID:
+            return ""
+        if kind.resolved.kind not in _WHOLE or kind.size not in (1, 2, 4, 8):
+            return "ret=$retval"
+        return f"ret=$retval:{'s' if kind.is_signed else 'u'}{8 * kind.size}"
 
     def _pad(self, place: Place) -> int:
         """Bytes of the landing pad of the function around a place."""
@@ -524,7 +563,8 @@ class Browser:
             )
         said = f"{version} refuses it ({row.errno}): {row.error or row.reason}"
         column = here.column if row.column is None else row.column
-        return replace(here, text=f"{said}; here: {here.text}", column=column)
+        text = f"{said}; here: {here.text}"
+        return replace(here, text=text, column=column, warns=here.ok)
 
     def _check(self, line: str) -> DefinitionVerdict:
         try:

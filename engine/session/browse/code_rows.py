@@ -127,7 +127,7 @@ class FileSource:
     @cached_property
     def anchors(self) -> list[int]:
         """The beginnings of functions."""
-        return sorted({s.address + self._bias for s in self._file.symbols.functions()})
+        return sorted(at + self._bias for at in self._file.symbols.function_addresses())
 
     def read(self, start: int, size: int) -> bytes:
         """The bytes of the file."""

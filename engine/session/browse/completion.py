@@ -12,6 +12,7 @@ from engine.arch.base import Arch
 from engine.arch.plan import Mode
 from engine.errors import ImageError, KprobeTuiError
 from engine.fetch.types import TYPES, find_type
+from engine.fetch.variables import VariableError
 from engine.session.program.places import Place, PlaceError
 from engine.session.program.verdicts import Verdicts
 from engine.trace.place_syntax import path_symbol
@@ -196,7 +197,7 @@ class DefinitionCompleter:
             return None
         try:
             return len(self._verdicts.lookup.scope_at(place).parameters())
-        except KprobeTuiError:
+        except (KprobeTuiError, VariableError):
             return None
 
     def _variables(self, place: Place | None, uprobe: bool) -> list[str]:

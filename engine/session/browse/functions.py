@@ -1,18 +1,21 @@
 """The functions of a program's own file, and its static probes: all, and those that match."""
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from fnmatch import translate
+from itertools import pairwise
 from re import compile as compiled
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 
 from engine.image import ElfImage
 from engine.image.headers import SHF_EXECINSTR
-from engine.session.kernel.opened import OpenedKernel
 from engine.session.program.libraries import ProgramFile
+
+if TYPE_CHECKING:  # few guests are kernels
+    from engine.session.kernel.opened import OpenedKernel
 
 _SECTION, _MODULE = "in:", "mod:"
 _MARKERS: Final = "sdt"
@@ -81,13 +84,12 @@ class FunctionList:
         return made
 
     @classmethod
-    def of_kernel(cls, opened: OpenedKernel) -> "FunctionList":
+    def of_kernel(cls, opened: "OpenedKernel") -> "FunctionList":
         """List the functions of a kernel image; a module's stand in front of its kernel's."""
         made = cls()
         for image in (opened.image, opened.image.kernel):
             if image is None:
                 continue
-            section = _sections(image.elf)
             names, addresses = image.names.names, image.names.addresses
             ends = [*addresses[1:], 0]
             last = 0
@@ -96,10 +98,14 @@ class FunctionList:
                     last = addresses[number + 1]
                 ends[number] = last
             module = image.module if opened.image.is_module else ""
-            for name, address, end in zip(names, addresses, ends, strict=True):
-                where = section(address)
-                if where:
-                    made._add(name, address, max(end - address, 0), where, module)
+            for start, end, where in _areas(image.elf):
+                here = slice(bisect_left(addresses, start), bisect_left(addresses, end))
+                spans = zip(addresses[here], ends[here], strict=True)
+                made.names += names[here]
+                made._addresses += addresses[here]
+                made._sizes += (max(after - address, 0) for address, after in spans)
+                made._sections += [where] * (len(made.names) - len(made._sections))
+                made._modules += [module] * (len(made.names) - len(made._modules))
         return made
 
     def _add(self, name: str, address: int, size: int, section: str, module: str) -> None:
@@ -157,8 +163,8 @@ def _test(word: str) -> Callable[[str], bool]:
     return lambda text: pattern.match(text) is not None
 
 
-def _sections(image: ElfImage) -> Callable[[int], str]:
-    """The name of the executable section that holds an address, "" for none."""
+def _areas(image: ElfImage) -> list[tuple[int, int, str]]:
+    """The executable sections: (start, end, name), none of which reaches into the next."""
     found = sorted(
         (s.addr, s.addr + s.size, s.name)
         for s in image.sections
@@ -168,6 +174,14 @@ def _sections(image: ElfImage) -> Callable[[int], str]:
         found = sorted(
             (s.vaddr, s.vaddr + s.memsz, "code") for s in image.load_segments if s.flags & 1
         )
+    ends = [min(end, start) for (_, end, _), (start, _, _) in pairwise(found)]
+    ends += [end for _, end, _ in found[-1:]]
+    return [(start, end, name) for (start, _, name), end in zip(found, ends, strict=True)]
+
+
+def _sections(image: ElfImage) -> Callable[[int], str]:
+    """The name of the executable section that holds an address, "" for none."""
+    found = _areas(image)
     starts = [row[0] for row in found]
 
     def section(address: int) -> str:

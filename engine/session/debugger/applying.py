@@ -126,10 +126,11 @@ class ApplyWords:
 
     def _need_frames(self) -> None:
         if not self._debugger.started or not self._debugger.frames.all:
-            raise CommandError("No stack.")
+            raise CommandError("No registers.")
 
     def _frame_apply(self, rest: str) -> None:
-        self._need_frames()
+        if not self._debugger.started or not self._debugger.frames.all:
+            raise CommandError("No stack.")
         debugger = self._debugger
         count = len(debugger.frames.all)
         match = re.match(r"(\S+)\s*(.*)$", rest, re.DOTALL)
@@ -210,7 +211,7 @@ class ApplyWords:
                 if match[1][:3] != "all"
                 else "Please specify a command at the end of 'thread apply all'"
             )
-        every = debugger.thread_numbers() if debugger.started else {}
+        every = debugger.threads.numbers() if debugger.started else {}
         chosen = list(every)
         if match[1] == "all":
             chosen = chosen[::-1]
@@ -225,7 +226,7 @@ class ApplyWords:
             if tid not in debugger.control.session.machine.threads:
                 continue  # a word before has let it end
             with ThreadVisit(debugger, tid):
-                title = f"\nThread {number} ({debugger.thread_text(with_name=True)}):"
+                title = f"\nThread {number} ({debugger.threads.text(with_name=True)}):"
                 self._carried(flags, lambda title=title: title, text)  # type: ignore[misc]
 
     def taas(self, rest: str) -> None:

@@ -1,5 +1,6 @@
 """The word for instructions: disassemble (gdb/cli/cli-cmds.c, gdb/disasm.c)."""
 
+import re
 from collections.abc import Iterator
 from typing import Final
 
@@ -15,6 +16,8 @@ _MOST: Final = 1 << 20
 
 _RAW: Final = 19
 """Columns of an instruction's bytes: seven of them, as objdump has them."""
+
+_DISTANCE: Final = re.compile(r"[+-]\d+$")
 
 
 class _DumpedInsn(Struct, frozen=True):
@@ -39,23 +42,28 @@ class Assembly:
             raise CommandError("Invalid disassembly modifier.")
         if "m" in form and "s" in form:
             raise CommandError("Cannot specify both /m and /s.")
-        start, end, name = self._range(text)
-        if end - start > _MOST:
-            raise CommandError(f"These are {end - start} bytes; at most {_MOST} are disassembled.")
-        put = self._debugger.put
+        pieces, name = self._range(text)
+        size = sum(len(piece) for piece in pieces)
+        if size > _MOST:
+            raise CommandError(f"These are {size} bytes; at most {_MOST} are disassembled.")
+        put, begin = self._debugger.put, pieces[0].start
         if name:
             put(f"Dump of assembler code for function {name}:")
         else:
-            put(f"Dump of assembler code from {start:#x} to {end:#x}:")
-        lines = list(self._instructions(start, end))
+            put(f"Dump of assembler code from {begin:#x} to {pieces[0].stop:#x}:")
         wide = _RAW if set(form) & set("rb") else 0
-        if "s" in form:
-            self._in_order(lines, wide, named=bool(name))
-        elif "m" in form:
-            self._by_line(lines, wide, named=bool(name))
-        else:
-            for line in lines:
-                self._put(line, wide, named=bool(name))
+        base = begin if name else None
+        for piece in pieces:
+            if len(pieces) > 1:  # a part that is seldom needed may stand elsewhere
+                put(f"Address range {piece.start:#x} to {piece.stop:#x}:")
+            lines = list(self._instructions(piece.start, piece.stop))
+            if "s" in form:
+                self._in_order(lines, wide, base)
+            elif "m" in form:
+                self._by_line(lines, wide, base)
+            else:
+                for line in lines:
+                    self._put(line, wide, base)
         put("End of assembler dump.")
 
     def next_line(self, number: int) -> None:
@@ -68,10 +76,10 @@ class Assembly:
         if frame.line:
             start, end = debugger.places.span(frame.pc if not number else frame.pc - 1)
         for line in self._instructions(start, min(end, start + _MOST)):
-            self._put(line, _RAW, named=False)
+            self._put(line, _RAW)
 
-    def _range(self, text: str) -> tuple[int, int, str]:
-        """First address, end, and the function's name where it is a whole one."""
+    def _range(self, text: str) -> tuple[list[range], str]:
+        """The addresses, and the function's name where it is a whole one."""
         debugger = self._debugger
         parts = split_arguments(text) or [""]
         if len(parts) == 1:
@@ -80,14 +88,18 @@ class Assembly:
             symbol = module.symbol_at(at) if module is not None else None
             if module is None or symbol is None:
                 raise CommandError("No function contains specified address.")
+            pieces, name = debugger.places.code_of(at)
+            if pieces:
+                label = debugger.code_label(pieces[0].start)
+                return pieces, label if label and not _DISTANCE.search(label) else name
             start = symbol.address + module.bias
             size = symbol.size or self._to_next(start)
-            return start, start + size, debugger.places.at(start).function
+            return [range(start, start + size)], debugger.places.at(start).function
         start = self._address(parts[0])
         behind = parts[1]
         if behind.startswith("+"):
-            return start, start + debugger.value(behind[1:]).number, ""
-        return start, self._address(behind), ""
+            return [range(start, start + debugger.value(behind[1:]).number)], ""
+        return [range(start, self._address(behind))], ""
 
     def _to_next(self, start: int) -> int:
         """Bytes up to the next function, for one whose size is not known."""
@@ -115,21 +127,23 @@ class Assembly:
             yield _DumpedInsn(self._debugger.places.at(at), raw, text)
             at += len(raw)
 
-    def _put(self, line: _DumpedInsn, wide: int, *, named: bool) -> None:
+    def _put(self, line: _DumpedInsn, wide: int, base: int | None = None) -> None:
+        """Show an instruction, with its distance from the function's begin in place of a name."""
         debugger, place = self._debugger, line.place
         frame = debugger.frame
         mark = "=> " if frame is not None and frame.pc == place.address else "   "
         digits = debugger.control.session.arch.bits // 4
-        name = place.symbol if place.symbol != place.function else f"{place.function}+0"
-        if named:
-            name = name[len(place.function) :]
+        name = debugger.code_label(place.address)
+        name = name if _DISTANCE.search(name) else f"{name}+0"
+        if base is not None:
+            name = f"{place.address - base:+}"
         label = f" <{name}>" if place.function else ""
         raw = ""
         if wide:
             raw = f"{line.raw.hex(' '):<{wide}}\t"
         debugger.put(f"{mark}0x{place.address:0{digits}x}{label}:\t{raw}{line.text}")
 
-    def _in_order(self, lines: list[_DumpedInsn], wide: int, *, named: bool) -> None:
+    def _in_order(self, lines: list[_DumpedInsn], wide: int, base: int | None) -> None:
         """/s: source lines in front of their instructions, in the order of addresses."""
         debugger = self._debugger
         sources = debugger.frames.sources
@@ -153,9 +167,9 @@ class Assembly:
                     debugger.put(sources.line(file, number))
                     seen.add(number)
                 last = place.line
-            self._put(line, wide, named=named)
+            self._put(line, wide, base)
 
-    def _by_line(self, lines: list[_DumpedInsn], wide: int, *, named: bool) -> None:
+    def _by_line(self, lines: list[_DumpedInsn], wide: int, base: int | None) -> None:
         """/m: by source lines, in their order."""
         debugger = self._debugger
         by_line: dict[tuple[str, int], list[_DumpedInsn]] = {}
@@ -165,5 +179,5 @@ class Assembly:
             if file:
                 debugger.put(debugger.frames.sources.line(file, number))
             for line in group:
-                self._put(line, wide, named=named)
+                self._put(line, wide, base)
             debugger.put("")

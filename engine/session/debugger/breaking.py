@@ -13,6 +13,8 @@ from engine.session.debugger.stops import BreakLocation, UserBreakpoint, UserSto
 
 _MOST: Final = 10_000
 """Numbers of a range."""
+_OF_THREAD: Final = re.compile(r"(.*?)(?:^|\s+)thread\s+(\S+)\s*")
+"""A place with the thread that a breakpoint is for."""
 
 
 class Breaking:
@@ -23,7 +25,7 @@ class Breaking:
         self._debugger = debugger
 
     def break_(self, rest: str) -> None:
-        """Stop at a place: break [PLACE] [if CONDITION]."""
+        """Stop at a place: break [PLACE] [thread NUMBER] [if CONDITION]."""
         self._add(rest, UserBreakpoint())
 
     def tbreak(self, rest: str) -> None:
@@ -42,6 +44,8 @@ class Breaking:
         match = re.match(r"(.*?)(?:^|\s+)if\b(.*)$", rest)
         text, condition = (match[1], match[2].strip()) if match else (rest, "")
         debugger = self._debugger
+        if match := _OF_THREAD.fullmatch(text):
+            text, stop.thread = match[1], debugger.threads.named(match[2])
         stop.wanted = debugger.wanted(text)
         try:
             places = debugger.places_of(stop.wanted)
@@ -55,7 +59,7 @@ class Breaking:
             debugger.set_condition(stop, condition)
         debugger.stops.add(stop)
         debugger.set_convenience("bpnum", made(INT, stop.number, "little"))
-        debugger.put(placed_text(stop))
+        debugger.put(placed_text(stop, debugger.displacement))
 
     def _waits(self, why: str, stop: UserBreakpoint) -> bool:
         """A place is not there: True if the breakpoint is to wait for a file that has it.
@@ -161,7 +165,7 @@ class Breaking:
     def _switch_locations(self, whole: str, part: str, *, on: bool) -> None:
         """Let locations of a breakpoint be, or keep them quiet: 1.2, 1.2-4."""
         debugger = self._debugger
-        (number,) = self._numbers(whole)
+        (number,) = self.numbers(whole)
         if number not in debugger.stops.all:
             raise CommandError(f"No breakpoint number {number}.")
         stop = debugger.stops.all[number]
@@ -245,7 +249,7 @@ class Breaking:
         Raises:
             CommandError: there is none such.
         """
-        (number,) = self._numbers(text)
+        (number,) = self.numbers(text)
         return self._debugger.stops.find(number)
 
     def stops(self, text: str) -> list[UserStop]:
@@ -255,7 +259,7 @@ class Breaking:
             CommandError: a word is no number.
         """
         found: list[UserStop] = []
-        for number in self._numbers(text):
+        for number in self.numbers(text):
             stop = self._debugger.stops.all.get(number)
             if stop is None:
                 self._debugger.put(f"No breakpoint number {number}.")
@@ -263,7 +267,12 @@ class Breaking:
                 found.append(stop)
         return found
 
-    def _numbers(self, text: str) -> list[int]:
+    def numbers(self, text: str) -> list[int]:
+        """The numbers of stops that words name.
+
+        Raises:
+            CommandError: a word is no number.
+        """
         found: list[int] = []
         for word in text.split():
             if word.startswith("$"):

@@ -177,7 +177,7 @@ class Catching:
     def _locations(self, wanted: WantedPlace) -> list[BreakLocation]:
         """The places in files that are there already."""
         try:
-            places = self._debugger.places.find(wanted)
+            places = self._debugger.places_of(wanted)
         except PlaceMissingError:
             places = ()
         return [BreakLocation(place) for place in places]

@@ -28,6 +28,7 @@ class Changing:
     def __init__(self, debugger: Debugger) -> None:
         """Change a debugger's guest."""
         self._debugger = debugger
+        self._warned = False
         self.user_words: Callable[[], Mapping[str, tuple[ScriptLine, ...]]] = dict
 
     def set_other(self, rest: str) -> None:
@@ -81,6 +82,8 @@ class Changing:
         found = debugger.settings.find(rest)
         if found is not None:
             debugger.settings.set(*found, debugger.number)
+            if found[0].name == "language" and not self._warned:
+                self._warned = self._warn_of_language()
         elif _SETTING.match(rest):
             if debugger.settings.inert.set(rest):
                 return True
@@ -198,6 +201,8 @@ class Changing:
             put(f"Debugger's behavior regarding pending breakpoints is {held}.")
         elif word == "version":
             put("These are gdb's words in kprobe-tui.")
+        elif rest.strip() in ("language", "lang"):
+            self._show_language()
         elif word == "directories":
             folders = "".join(f"{one}:" for one in self._debugger.settings.sources.folders)
             put(f"Source directories searched: {folders}$cdir:$cwd")
@@ -207,6 +212,23 @@ class Changing:
                 put(f"  `{begin}' -> `{other}'.")
         else:
             self._show_setting(rest)
+
+    def _show_language(self) -> None:
+        """The language of expressions, chosen or the code's own."""
+        debugger = self._debugger
+        chosen, own = debugger.settings["language"], debugger.language_name
+        if chosen in ("auto", "local"):
+            chosen = f"auto; currently {own}"
+        debugger.put(f'The current source language is "{chosen}".')
+        self._warn_of_language()
+
+    def _warn_of_language(self) -> bool:
+        """Say so if the chosen language is not that of the code in sight; True if it is not."""
+        debugger = self._debugger
+        other = debugger.started and debugger.language_name != debugger.spoken
+        if debugger.spoken and other:
+            debugger.put("Warning: the current language does not match this frame.")
+        return bool(debugger.spoken) and other
 
     def _show_user(self, name: str) -> None:
         """The lines of a word of the user's own; of all without a name."""

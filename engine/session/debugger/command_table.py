@@ -26,6 +26,7 @@ from engine.session.debugger.filetexts import FileWords
 from engine.session.debugger.frame_words import FrameWords
 from engine.session.debugger.goroutine_words import GoroutineWords
 from engine.session.debugger.looking import Looking
+from engine.session.debugger.macro_words import MacroWords
 from engine.session.debugger.many_breaks import ManyBreaks
 from engine.session.debugger.mapping_words import MappingWords
 from engine.session.debugger.moments import MomentWords
@@ -108,7 +109,8 @@ class WordTable:
         describing = DescribingWords(debugger, looking)
         dumping, listing = DumpWords(debugger), looking.listing
         many = ManyBreaks(debugger, breaking, searching, looking)
-        tables = StopTables(debugger)
+        tables = StopTables(debugger, breaking)
+        self.macros = macros = MacroWords(debugger, listing)
         self.info = (
             Word(("registers", "r"), looking.info_registers, remote=True),
             Word(("breakpoints", "b"), tables.info_breakpoints, remote=True),
@@ -144,6 +146,8 @@ class WordTable:
             Word(("vector",), describing.info_vector, remote=True),
             Word(("probes",), describing.info_probes, remote=True),
             Word(("skip",), skipping.info_skip, remote=True),
+            Word(("macro",), macros.info_macro, remote=True),
+            Word(("macros",), macros.info_macros, remote=True),
         )
         self.settings = (
             Word(("variable", "var"), changing.set_variable, remote=True),
@@ -189,6 +193,7 @@ class WordTable:
             Word(("awatch", "aw"), watching.awatch, remote=True),
             Word(("thread", "t"), tasks.thread, moves=True),
             Word(("goroutine",), goroutines.goroutine, moves=True),
+            Word(("macro",), macros.macro, remote=True),
             Word(("find",), searching.find, remote=True),
             Word(("vmmap",), self._mappings.vmmap, remote=True),
             Word(("printf",), looking.printf, remote=True),

@@ -14,6 +14,7 @@ from engine.session.control.control import Control
 from engine.session.debugger.command_table import Word, split_word
 from engine.session.debugger.debugger import TROUBLE, Debugger, message
 from engine.session.debugger.interpreter import Interpreter
+from engine.session.debugger.returned import ReturnedValue
 from engine.session.debugger.saving import restore_stops, saved_stops
 from engine.session.debugger.script import commands_of
 from engine.session.inspect.frame_variables import parts_of
@@ -118,6 +119,28 @@ class Console:
             self._speaking = False
             self._flush()
             self._show_frame()
+
+    def returning(self) -> Callable[[], str]:
+        """Note what the innermost call loses at its return: tells its value behind it."""
+        self._settle()
+        debugger = self._debugger
+        if not debugger.frames.all:
+            return str
+        returned = ReturnedValue(debugger, 0)
+
+        def told() -> str:
+            self._settle()
+            with debugger.captured() as found:
+                try:
+                    returned.tell()
+                except TROUBLE as error:
+                    debugger.put(message(error))
+            text = "".join(found)
+            self._pending.append(text)
+            self._flush()
+            return text.rstrip("\n")
+
+        return told
 
     def branched(self) -> None:
         """Follow a switch to another branch of the run."""

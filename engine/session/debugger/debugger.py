@@ -1,5 +1,6 @@
 """The state behind gdb's words: a guest, what is asked of it, and how values are found."""
 
+import re
 import shlex
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
@@ -9,18 +10,24 @@ from typing import Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from engine.errors import CommandError, GuestFaultError, KprobeTuiError
+from engine.errors import CommandError, GuestFaultError, ImageError, KprobeTuiError
 from engine.escaping import escaped
+from engine.guest.modules import Module
 from engine.image.reader import DamagedError
 from engine.language.convenience_functions import FUNCTIONS
 from engine.language.evaluation import checked, evaluate, evaluator_of
+from engine.language.languages import LANGUAGE_NAMES
 from engine.language.printing import Printer
+from engine.language.reach import Reach
 from engine.language.syntax import Expression
 from engine.language.values import TypedValue
 from engine.linux.signals import SI_USER, PendingSignal, info_kill
+from engine.linux.space import AddressSpace
 from engine.linux.thread import KeptSignal
 from engine.session.control.control import Control
 from engine.session.debugger.frames import SelectedFrames, Sources
+from engine.session.debugger.kept_calls import KeptCalls
+from engine.session.debugger.named_threads import NamedThreads
 from engine.session.debugger.output_log import OutputLog
 from engine.session.debugger.own_functions import OwnFunctions
 from engine.session.debugger.places import BlockKey, CodePlace, PlaceFinder, WantedPlace
@@ -29,8 +36,11 @@ from engine.session.debugger.settings import SettingValues
 from engine.session.debugger.signal_rules import SignalTable
 from engine.session.debugger.stops import UserBreakpoint, UserStop, UserStops
 from engine.session.guest.calling import CallArguments, CallOutcome
+from engine.session.guest.session import Session
 from engine.session.inspect.frame_scope import FrameScope
 from engine.session.inspect.program_files import Files
+from engine.session.inspect.stored_program import StoredProgram
+from engine.session.inspect.tail_calls import TailCalls
 from engine.session.protocol import commands as cmd
 from engine.session.protocol.config import GuestConfig
 from engine.session.protocol.frames import GuestFrame
@@ -55,12 +65,14 @@ class Display(Struct):
         text: the expression.
         form: letters behind the slash.
         on: it is shown.
+        function: the one whose variables it names; "" for none.
     """
 
     number: int
     text: str
     form: str = ""
     on: bool = True
+    function: str = ""
 
 
 class Debugger:
@@ -74,14 +86,17 @@ class Debugger:
         signal: the one that stops it, 0 for none.
         log: copies what is printed.
         displays: expressions that are shown at each stop.
+        expand: expands macros in an expression.
         frames: of the guest as it stands.
         settings: the values behind `set` and `show`.
+        threads: of the run, by number and name.
         attached: it is in the hands of an interface.
         interactive: somebody types the words: they hear of what is understood, too.
         remote: the words come from a client of a server: none of them may touch the host.
         arguments: the program's, as they were typed.
         changed: its arguments or its environment have been, since it was loaded.
         confirm: questions are asked; in scripts they answer themselves.
+        calls_stay: what called functions do to memory stays, as a word is carried out.
         watches: asked between two instructions, once there was notice: which watchpoints stop the
             guest, "" for none.
         pending_breakpoints: what becomes of a breakpoint whose place no file has: "on" lets it
@@ -111,7 +126,10 @@ class Debugger:
         """
         self.control = control
         self.settings = SettingValues()
+        if attached:  # as the panes beside the words have instructions
+            self.settings.begin("disassembly-flavor", "intel")
         own = OwnFunctions(self)
+        self.calls_stay, self._kept_calls = False, KeptCalls(self, guard)
         self._functions, self._computed = {**FUNCTIONS, **own.all}, own.variables
         self._out, self._captures = out, 0
         self.log = OutputLog(self.settings, remote=remote)
@@ -124,12 +142,14 @@ class Debugger:
         self.signals, self.signal = SignalTable(), 0
         self.displays: dict[int, Display] = {}
         self.interactive = attached
-        self._begun = self.changed = False
+        self._begun = self._was_begun = self.changed = False
+        self._stored: tuple[Session, bool, StoredProgram] | None = None
         self._breathed = 0.0
         self.arguments = shlex.join(control.config.args)
         self._convenience: dict[str, TypedValue] = {}
         self._values: list[TypedValue] = []
-        self._asking = self._came = False
+        self._asking = self._came = self._expanding = False
+        self.expand: Callable[[str], str] = lambda text: text
         self.watches: Callable[[], str] = lambda: ""
         control.questions.looks = self._looks
         control.questions.mapped = self._code_came
@@ -151,15 +171,54 @@ class Debugger:
 
     @started.setter
     def started(self, begun: bool) -> None:
-        self._begun = begun
+        self._begun, self._was_begun = begun, begun or self._was_begun
+
+    def stored(self) -> StoredProgram | None:
+        """The program's files where a word looks at these: without a process, as gdb.
+
+        Before the first run they stand at the addresses of the file, after a run where the
+        program was. What was recorded or is shown in panes can be looked at after the end, too.
+        """
+        control = self.control
+        session, ended = control.session, control.state is RunState.ENDED
+        kept = ended and (control.config.history or control.config.recording is not None)
+        if self.started or self.attached or kept or session.supervisor is not None:
+            return None
+        known = self._stored
+        if known is None or known[:2] != (session, self._was_begun):
+            self._stored = known = session, self._was_begun, self._as_stored(session)
+        return known[2]
+
+    def _as_stored(self, session: Session) -> StoredProgram:
+        """The program and, once it has run, its loader: gdb has let its libraries go."""
+        modules = session.seen.modules
+        main = modules.main
+        if main is None:
+            return StoredProgram(())
+        if not self._was_begun:
+            return StoredProgram([Module(main.name, main.image, 0)])
+        return StoredProgram([main, *(one for one in modules.known if one is not main)])
+
+    @property
+    def displacement(self) -> int:
+        """The distance of the program in memory from the addresses that words show for it."""
+        stored, main = self.stored(), self.control.session.seen.modules.main
+        shown = stored.modules.main if stored is not None else main
+        return 0 if main is None or shown is None else main.bias - shown.bias
+
+    def _seen_guest(self) -> AddressSpace:
+        seen = self.frames.seen
+        return seen if isinstance(seen, AddressSpace) else self.control.session.seen
 
     def renew(self) -> None:
         """Take up another run of the program."""
         session = self._looked_at = self.control.session
-        self._threads: dict[int, int] = {}
-        self._thread_names: dict[int, str] = {}
-        self.files = Files(session)
-        self.places = PlaceFinder(session, self.files, lambda: self.frames.seen)
+        self.threads = NamedThreads(self.control)
+        self.files = files = Files(session, self.stored)
+        self.places = PlaceFinder(session, files, lambda: self.frames.seen, files.modules)
+        self._guest_places = PlaceFinder(
+            session, files, self._seen_guest, lambda: files.modules(there=session.seen)
+        )
         self.frames = SelectedFrames(
             self.control,
             self._scope,
@@ -167,6 +226,9 @@ class Debugger:
             self.places.begun_at,
             self._stopped_in,
             self.settings,
+            TailCalls(session, self.files),
+            self.files.loaded_names,
+            self.stored,
         )
         self.settings.changed = self._set
 
@@ -327,47 +389,10 @@ class Debugger:
         """Id of the thread that is looked at."""
         return self.control.thread
 
-    def thread_text(self, tid: int = 0, *, with_name: bool = False) -> str:
-        """A thread in words, the one that is looked at without an id."""
-        machine = self.control.session.machine
-        tid = tid or self.thread
-        pid = machine.pids.get(tid, tid)
-        text = f"process {pid}" if pid == tid else f"Thread {pid}.{tid}"
-        return f'{text} "{self.thread_name(tid)}"' if with_name else text
-
-    def thread_name(self, tid: int) -> str:
-        """The name that the user has given a thread, or its own."""
-        own = self.control.session.machine.comms.get(tid, b"").decode(errors="replace")
-        return self._thread_names.get(tid, own)
-
-    def name_thread(self, name: str) -> None:
-        """Call the thread that is looked at something else; "" for its own name."""
-        self._thread_names.pop(self.thread, None)
-        if name:
-            self._thread_names[self.thread] = name
-
     @property
     def printed(self) -> list[TypedValue]:
         """The values of the history, `$1` first."""
         return self._values
-
-    @property
-    def culprit(self) -> str:
-        """The thread that is looked at as a stop names it: "Thread 2 "p""; "" if it is alone."""
-        numbers, machine = self.thread_numbers(), self.control.session.machine
-        pid = machine.pids.get(self.thread)
-        of_process = [tid for tid in self._threads if machine.pids.get(tid) == pid]
-        if len(of_process) < 2 and pid == machine.first.pid:
-            return ""
-        number = next((n for n, tid in numbers.items() if tid == self.thread), 0)
-        return f'Thread {number} "{self.thread_name(self.thread)}"'
-
-    def thread_numbers(self) -> dict[int, int]:
-        """The threads there are: numbers in the order in which they began, to ids."""
-        for tid in self.control.session.machine.threads:
-            self._threads.setdefault(tid, len(self._threads) + 1)
-        alive = self.control.session.machine.threads
-        return {number: tid for tid, number in self._threads.items() if tid in alive}
 
     def forget_kept(self) -> None:
         """The program goes on elsewhere: what was kept back for the place is not done."""
@@ -437,12 +462,18 @@ class Debugger:
 
     def _places_again(self, stop: UserBreakpoint) -> tuple[CodePlace, ...]:
         before = [one.place for one in stop.locations]
-        return tuple(before) if stop.wanted is None else self.places.again(stop.wanted, before)
+        return (
+            tuple(before) if stop.wanted is None else self._guest_places.again(stop.wanted, before)
+        )
 
     def display(self, text: str, form: str) -> Display:
         """Show an expression at each stop from now on."""
         number = max(self.displays, default=0) + 1
-        self.displays[number] = Display(number, text, form)
+        scope = self.scope
+        words = set(re.findall(r"(?<![\w.>$])[A-Za-z_]\w*", text))
+        local = scope.scope is not None and any(one.name in words for one in scope.locals())
+        function = scope.scope.function if local and scope.scope is not None else ""
+        self.displays[number] = Display(number, text, form, function=function)
         return self.displays[number]
 
     # -- conditions -------------------------------------------------------------------------
@@ -465,7 +496,7 @@ class Debugger:
         trees: list[Expression] = []
         troubles: list[str] = []
         anywhere = True
-        for scope in (scopes or [self.scope]) if text else ():
+        for scope in (scopes or [self.guest_scope]) if text else ():
             try:
                 tree = checked(text, scope)
             except CommandError as error:
@@ -560,7 +591,12 @@ class Debugger:
         return self._scope(frame, number, exact, depth)
 
     def _scope(
-        self, frame: GuestFrame | None, number: int, exact: bool, depth: int | None = None
+        self,
+        frame: GuestFrame | None,
+        number: int,
+        exact: bool,
+        depth: int | None = None,
+        stored: StoredProgram | None = None,
     ) -> FrameScope:
         return FrameScope(
             self.control.session,
@@ -577,7 +613,47 @@ class Debugger:
             functions=self._functions,
             computed=self._computed,
             caller=lambda: self.frames.scope_of_caller(frame),
+            called=lambda name: self.frames.scope_of(name),
+            expand=self._expanded,
+            spoken=self.spoken,
+            read_register=self._read_register,
+            stored=stored,
         )
+
+    def _read_register(self, name: str) -> int:
+        """A register of the thread in sight."""
+        with self.control.sight.visit():
+            return self.control.session.cpu.read_register(name)
+
+    @property
+    def spoken(self) -> str:
+        """The language that the user has chosen, as gdb names it; "" for the code's own."""
+        chosen = str(self.settings["language"])
+        return "" if chosen in ("auto", "local") else chosen
+
+    @property
+    def language_name(self) -> str:
+        """The language of the code in sight, or of the program's main, as gdb names it."""
+        scope = self.scope
+        found, main = scope.scope, self.frames.seen.modules.main
+        if found is None and main is not None:
+            begins = next(iter(main.symbols.find_all("main")), None)
+            try:
+                found = None if begins is None else self.files.scope(main, begins.address)
+            except (ImageError, DamagedError):
+                found = None
+        return "c" if found is None else LANGUAGE_NAMES.get(found.language, "c")
+
+    def _expanded(self, text: str) -> str:
+        """An expression without macros; at a hit names mean what they did when it was given."""
+        return text if self._asking or self._expanding else self._expand_once(text)
+
+    def _expand_once(self, text: str) -> str:
+        self._expanding = True  # frames that are looked for meanwhile have arguments to print
+        try:
+            return self.expand(text)
+        finally:
+            self._expanding = False
 
     def _call_function(
         self, address: int, given: CallArguments, results: tuple[str, ...], keeps: bool
@@ -587,6 +663,10 @@ class Debugger:
             raise CommandError("You can't do that without a process to debug.")
         if self._asking:
             raise CommandError("Functions of the program are not called in conditions.")
+        stay = self.calls_stay and not self.settings["calls-on-copy"]
+        of_kernel = self.control.session.supervisor is not None  # whose memory is all of its RAM
+        if stay and not of_kernel:
+            return self._kept_calls.call(address, given, results)
         with self._guard():
             return self.control.call(address, given, results, keeps=keeps)
 
@@ -596,6 +676,8 @@ class Debugger:
         Raises:
             KprobeTuiError: it cannot be changed.
         """
+        if self.stored() is not None:
+            raise GuestFaultError(address, "write")
         self._check_life()
         self.execute(cmd.WriteMemory(address, data))
         self.refresh()
@@ -623,6 +705,12 @@ class Debugger:
     @property
     def scope(self) -> FrameScope:
         """The meaning of names where the user looks; before the start that of the files."""
+        stored = self.stored()
+        return self.guest_scope if stored is None else self._scope(None, 0, True, stored=stored)
+
+    @property
+    def guest_scope(self) -> FrameScope:
+        """The same with addresses of the guest's memory, where stops are, before a run, too."""
         return self.frames.scope() if self.started else self._scope(None, 0, True)
 
     @property
@@ -641,7 +729,28 @@ class Debugger:
         Raises:
             CommandError: it has none.
         """
-        return evaluate(text, self.scope)
+        scope = self.scope
+        try:
+            return evaluate(text, scope)
+        except CommandError as error:
+            self._complain_of_names(text, scope, error)
+            raise
+
+    @staticmethod
+    def _complain_of_names(text: str, scope: FrameScope, error: CommandError) -> None:
+        """Of two complaints make that of a name: gdb looks names up before it evaluates.
+
+        Raises:
+            CommandError: a name of the expression means nothing.
+        """
+        if str(error).startswith("No symbol "):
+            return
+        try:
+            checked(text, scope)
+        except CommandError as other:
+            # Functions of containers have no code that is called: std::get<int>(v).
+            if str(other).startswith("No symbol ") and "<" not in str(other):
+                raise other from None
 
     def number(self, text: str) -> int:
         """The number that an expression is.
@@ -649,15 +758,16 @@ class Debugger:
         Raises:
             CommandError: it is none.
         """
-        return self.value(text).number
+        return Reach(self.scope).used(self.value(text)).number
 
     def place(self, text: str) -> CodePlace:
-        """The first place that a text names.
+        """The first place that a text names, as it is shown.
 
         Raises:
             CommandError: there is none.
         """
-        return self.places_of(self.wanted(text))[0]
+        wanted = self.wanted(text)
+        return (self.places_of if self.stored() is None else self.places.find)(wanted)[0]
 
     def wanted(self, text: str) -> WantedPlace:
         """The place that a text asks for.
@@ -668,18 +778,22 @@ class Debugger:
         return self.places.wanted(text, self.frame, self.value)
 
     def places_of(self, wanted: WantedPlace) -> tuple[CodePlace, ...]:
-        """All addresses of a place.
+        """All addresses of a place in the guest's memory, where breakpoints stand.
 
         Raises:
             CommandError: there is none.
         """
+        if wanted.address is not None and self.displacement:
+            shown = self.frames.seen.modules.at(wanted.address)
+            if shown is not None:
+                wanted = replace(wanted, address=wanted.address + self.displacement)
         try:
-            return self.places.find(wanted)
+            return self._guest_places.find(wanted)
         except CommandError:
             address = self.control.probes.address_of(wanted.text) if self.attached else None
             if address is None:
                 raise
-            return (self.places.at(address),)  # SYMBOL+OFF, LIB:SYMBOL: an interface's own
+            return (self._guest_places.at(address),)  # SYMBOL+OFF, LIB:SYMBOL: an interface's own
 
     def instruction(self, at: int) -> tuple[bytes, str]:
         """The bytes of an instruction, and its text with the symbol of where it leads.
@@ -688,15 +802,38 @@ class Debugger:
             GuestFaultError: there is no memory.
         """
         session = self.control.session
-        code = session.code_at(at, self.frames.seen)
+        seen = self.frames.seen
+        if isinstance(seen, StoredProgram):
+            code = seen.code_at(at, session.arch.insn_max)
+        else:
+            code = session.code_at(at, seen)
         if not code:
             raise GuestFaultError(at, "read")
         insns = session.disassembler.decode(at, code)
         if not insns:
             return code[: session.arch.code_unit], "(bad)"
+        text, refers = insns[0].text, None
+        if session.arch.spelling is not None:
+            flavor = str(self.settings["disassembly-flavor"])
+            spelled = session.arch.spelling()(insns[0], flavor)
+            text, refers = spelled.text, spelled.refers
         target = session.arch.probes.target(code, at)
-        name = "" if target is None else self.scope.symbol(target)
-        return code[: insns[0].size], f"{insns[0].text} <{name}>" if name else insns[0].text
+        if target is not None:
+            text += self._label(target)
+        if refers is not None:
+            text += f"        # {refers:#x}{self._label(refers)}"
+        return code[: insns[0].size], text
+
+    def _label(self, address: int) -> str:
+        """Return the name of an address as it stands behind it: " <main+4>"; "" for none."""
+        name = self.code_label(address)
+        return f" <{name}>" if name else ""
+
+    def code_label(self, address: int) -> str:
+        """The name of an address beside instructions: the linker's, where nothing else is set."""
+        if self.settings["print asm-demangle"]:
+            return self.scope.symbol(address)
+        return self.places.label(address)
 
     def remember(self, value: TypedValue) -> int:
         """Keep a printed value as it is now; its number."""
@@ -708,9 +845,26 @@ class Debugger:
         """Variables of the user's own, by name without the dollar."""
         return dict(self._convenience)
 
+    @property
+    def own_names(self) -> tuple[str, ...]:
+        """Names behind a dollar that are no registers: variables and functions."""
+        return (*self._convenience, *self._computed, *self._functions)
+
     def set_convenience(self, name: str, value: TypedValue) -> None:
         """Give a variable of the user's own a value."""
         self._convenience[name] = value
+
+    def forget_convenience(self, name: str) -> None:
+        """Have a variable of the user's own without a value."""
+        self._convenience.pop(name, None)
+
+    def check_names(self, text: str) -> None:
+        """Look up the names of an expression.
+
+        Raises:
+            CommandError: one of them means nothing, or the text is no expression.
+        """
+        checked(text, self.scope)
 
 
 def _may_move(stop: UserStop) -> bool:

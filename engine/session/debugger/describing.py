@@ -9,7 +9,7 @@ from typing import Final
 
 from engine.errors import CommandError, GuestFaultError, ImageError
 from engine.guest.modules import Module
-from engine.image.locationtexts import described
+from engine.image.locationtexts import all_described, described
 from engine.image.reader import DamagedError
 from engine.image.scopes import DieVariable, Variable
 from engine.image.sdt import static_probes
@@ -92,7 +92,8 @@ class DescribingWords:
             text = self._location(variable, module, place.address - module.bias)
             size = variable.type.size or 0
             text = f"in {text}" if text.startswith("static storage") else text
-            self._lines(f"Symbol {variable.name} is {text}, length {size}.")
+            length = "" if text == "optimized out" else f", length {size}"
+            self._lines(f"Symbol {variable.name} is {text}{length}.")
 
     def _variables(self, module: Module, place: CodePlace) -> Iterator[Variable]:
         try:
@@ -115,6 +116,9 @@ class DescribingWords:
         if not isinstance(variable, DieVariable):
             return variable.location.text(name)
         try:
+            every = all_described(variable.entry, module.bias, name)
+            if every is not None:
+                return every
             return described(variable.entry, pc, module.bias, name)
         except DamagedError as error:
             raise CommandError(f"the debug information is damaged: {error}") from None
@@ -215,7 +219,7 @@ class DescribingWords:
             debugger.put("The program being debugged is not being run.")
             return
         put, frames = debugger.put, debugger.frames.all
-        put(f"\tUsing the running image of child {debugger.thread_text()}.")
+        put(f"\tUsing the running image of child {debugger.threads.text()}.")
         if frames:
             put(f"Program stopped at {frames[0].pc:#x}.")
         reached = sorted(stop.number for stop in debugger.stops.reached if stop.number)

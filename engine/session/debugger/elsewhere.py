@@ -27,8 +27,6 @@ _PROCESSES: Final = (
     " looks at one"
 )
 _INTERFACE: Final = "the interface is kprobe-tui GUEST, without --batch"
-_FLAVOR: Final = "instructions are written as Intel does"
-_MACROS: Final = "macros are not known here; the compiler has expanded them"
 _HOST: Final = "`shell COMMAND` runs it"
 
 _WORDS: Final[dict[str, str]] = {
@@ -67,7 +65,6 @@ _WORDS: Final[dict[str, str]] = {
     ),
     "compile": "`print` and `call` evaluate expressions, calls of functions included",
     "explore": "`print` shows a value with its parts, `ptype` its type",
-    "macro": _MACROS,
     "maintenance": "`info files` lists sections, `info line` shows line tables",
     "mt": "`info files` lists sections, `info line` shows line tables",
     **dict.fromkeys(("make", "cd", "edit"), _HOST),
@@ -85,7 +82,6 @@ _INFO: Final[dict[str, str]] = {
         ("tracepoints", "tp", "static-tracepoint-markers", "tvariables"), _TRACEPOINTS
     ),
     "checkpoints": _CHECKPOINT,
-    **dict.fromkeys(("macro", "macros"), _MACROS),
     "os": _OTHER_PROCESSES,
     "win": _INTERFACE,
     **dict.fromkeys(("auto-load", "type-printers", "pretty-printer", "frame-filter"), _PYTHON),
@@ -100,7 +96,6 @@ _INFO: Final[dict[str, str]] = {
 _SETTINGS: Final[dict[str, str]] = {
     "sysroot": "--root DIR is the file system of the program",
     "solib-search-path": "--root DIR is the file system of the program",
-    "disassembly-flavor": _FLAVOR,
     "architecture": "the program's own is known",
     "radix": "`set output-radix N` says how numbers are printed; they are typed as in C",
     "debug-file-directory": "separate debug information is looked for beside the file and in"

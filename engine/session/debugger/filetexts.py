@@ -1,24 +1,19 @@
 """Words that tell of files: the program's and its libraries', and those of the source."""
 
+import os
 from typing import Final
 
 from engine.errors import CommandError, ImageError
 from engine.guest.modules import Module
 from engine.image import dies, headers
 from engine.image.dies import Die
+from engine.image.macros import has_macros
 from engine.image.reader import DamagedError
+from engine.language.languages import LANGUAGE_NAMES
 from engine.session.debugger.debugger import Debugger
 from engine.session.debugger.looking import Looking
 
 _AT_PRODUCER: Final = 0x25
-_LANGUAGES: Final = {
-    **dict.fromkeys((0x01, 0x02, 0x0C, 0x1D, 0x2C), "c"),
-    **dict.fromkeys((0x04, 0x1A, 0x21, 0x2B, 0x3A), "c++"),
-    0x13: "d",
-    0x16: "go",
-    0x1C: "rust",
-    0x8001: "asm",
-}
 
 
 class FileWords:
@@ -33,13 +28,13 @@ class FileWords:
         """The program and its libraries, and where their sections are."""
         debugger = self._debugger
         session, put = debugger.control.session, debugger.put
-        main = session.seen.modules.main
+        main = debugger.frames.seen.modules.main
         if main is None:
             raise CommandError("There is no program.")
         put(f'Symbols from "{main.name}".')
         if debugger.started:
             put("Native process:")
-            put(f"\tUsing the running image of child {debugger.thread_text()}.")
+            put(f"\tUsing the running image of child {debugger.threads.text()}.")
             put("\tWhile running this, GDB does not access memory from...")
         put("Local exec file:")
         kind = session.arch.elf_target or main.image.machine_name
@@ -73,17 +68,18 @@ class FileWords:
             put(f"Compilation directory is {folder}")
         lines = debugger.frames.sources.lines(file)
         if lines is not None:
-            put(f"Located in {file}")
+            put(f"Located in {os.path.abspath(file)}")
             put(f"Contains {len(lines)} line{'' if len(lines) == 1 else 's'}.")
         if unit is None:
             return
         number = unit.number(dies.AT_LANGUAGE) or 0
-        put(f"Source language is {_LANGUAGES.get(number, 'unknown')}.")
+        put(f"Source language is {LANGUAGE_NAMES.get(number, 'unknown')}.")
         producer = unit.string(_AT_PRODUCER)
         if producer:
             put(f"Producer is {producer}.")
         put(f"Compiled with DWARF {unit.unit.version} debugging format.")
-        put("Does not include preprocessor macro info.")
+        told = "Includes" if has_macros(unit.unit) else "Does not include"
+        put(f"{told} preprocessor macro info.")
 
     def _unit(self, file: str) -> Die | None:
         """The entry of the unit that has a source file's code; None if it is not found."""

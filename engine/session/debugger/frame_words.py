@@ -1,18 +1,11 @@
 """`info frame`: where a frame lies, who has called it, and where it has saved registers."""
 
 from engine.errors import CommandError
+from engine.language.languages import LANGUAGE_NAMES
 from engine.session.debugger.debugger import Debugger
 from engine.session.inspect.saved_registers import saved_registers
-
-_LANGUAGES = {
-    **dict.fromkeys((0x01, 0x02, 0x0C, 0x1D, 0x2C), "c"),
-    **dict.fromkeys((0x04, 0x1A, 0x21, 0x2B), "c++"),
-    0x1C: "rust",
-    0x16: "go",
-    0x13: "d",
-    0x8001: "asm",
-}
-"""DW_LANG_* as gdb names them."""
+from engine.session.inspect.tail_calls import TAIL
+from engine.session.protocol.frames import GuestFrame
 
 
 class FrameWords:
@@ -32,35 +25,55 @@ class FrameWords:
         number, frame = frames.selected, frames.frame
         session, put = debugger.control.session, debugger.put
         roles = session.arch.roles
-        scope, outer = frames.scope(), frames.caller(number)
+        scope = frames.scope()
         callers = frames.all[number + 1 :]
         put(f"Stack level {number}, frame at {frame.cfa or 0:#x}:")
         name = f" in {frame.function}" if frame.function else ""
         file = debugger.files.written(frame.file)
         where = f" ({file}:{frame.line})" if file else ""
-        after = callers[0] if callers else outer
+        after = self._after(number)
         saved = f"; saved {roles.pc} = {after.pc:#x}" if after is not None else ""
         put(f" {roles.pc} = {frame.pc:#x}{name}{where}{saved}")
         if frame.inlined and callers:
             put(f" inlined into frame {number + 1}")
         around = [f"called by frame at {callers[0].cfa or 0:#x}"] if callers else []
+        around = ["tail call frame"] if frame.source == TAIL else around
         around += [f"caller of frame at {frames.all[number - 1].cfa or 0:#x}"] if number else []
         if len(around) == 2:
             put(f" {around[0]}, {around[1]}")
         elif around:
             put(f" {around[0]}")
         if scope.scope is not None:
-            language = _LANGUAGES.get(scope.scope.language, "")
+            language = LANGUAGE_NAMES.get(scope.scope.language, "")
             if language:
                 put(f" source language {language}.")
+        if frame.source == TAIL:
+            put(" Arglist at unknown address.")
+            put(f" Locals at unknown address, Previous frame's sp is {frame.cfa or 0:#x}")
+            return
         base = self._base()
         at = "unknown address." if base is None else f"{base:#x},"
         put(f" Arglist at {at} args: {frames.arguments(frames.scope(number))}")
-        put(f" Locals at {at} Previous frame's sp is {frame.cfa or 0:#x}")
         rows = saved_registers(session, frame, exact=frames.exact(number))
+        before = frame.cfa or 0
+        if callers and callers[0].source == TAIL:
+            # The return address is that of a jump: it is in no memory (gdb: frame-tailcall.c).
+            rows = [row for row in rows if row[0] != roles.pc]
+            before -= session.arch.bits // 8
+        put(f" Locals at {at} Previous frame's sp is {before:#x}")
         if rows:
             put(" Saved registers:")
             put("  " + ", ".join(f"{name} at {place:#x}" for name, place in rows))
+
+    def _after(self, number: int) -> GuestFrame | None:
+        """The frame that a frame goes on to; of one that has jumped away its caller's caller."""
+        frames = self._debugger.frames
+        is_tail = frames.all[number].source == TAIL
+        while number < len(frames.all) and frames.all[number].source == TAIL:
+            number += 1
+        if number + 1 < len(frames.all):
+            return frames.all[number + 1]
+        return frames.caller(number) if not is_tail or number < len(frames.all) else None
 
     def _base(self) -> int | None:
         """Gdb's base of locals: the frame pointer of a function that sets it, or beside sp."""

@@ -1,5 +1,6 @@
 """The frames of a standing guest as gdb writes them (gdb/stack.c)."""
 
+import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final
@@ -20,10 +21,14 @@ from engine.session.debugger.places import BlockKey
 from engine.session.debugger.settings import SettingValues, SourceRules
 from engine.session.inspect.backtrace import Backtraces, space_of
 from engine.session.inspect.frame_scope import FrameScope
+from engine.session.inspect.stored_program import StoredProgram
+from engine.session.inspect.tail_calls import TAIL, TailCalls
 from engine.session.inspect.value_lines import bare_pointer
 from engine.session.protocol.frames import GuestFrame
 
 _MANY: Final = frozenset((TypeKind.RECORD, TypeKind.ARRAY))
+_UNTRUE: Final = re.compile(r"^_Z|\.cold\b|\.constprop\b|\.isra\b|\.part\b")
+"""Names that are not the source's: nobody could demangle them, or they are of a part or copy."""
 _MAX_SOURCE: Final = 1 << 24
 """Bytes of a source file that is read."""
 
@@ -96,6 +101,9 @@ class SelectedFrames:
         begun_at: Callable[[int], list[BlockKey]],
         stopped_in: Callable[[], set[BlockKey]],
         settings: SettingValues,
+        tail_calls: TailCalls,
+        loaded_names: Callable[[AddressSpace], dict[str, str]],
+        stored: Callable[[], StoredProgram | None],
     ) -> None:
         """Look at nothing yet.
 
@@ -106,18 +114,25 @@ class SelectedFrames:
             begun_at: gives the inlined copies that begin at an address, the innermost first.
             stopped_in: gives those that the guest was stopped in, by a breakpoint.
             settings: say how values are printed.
+            tail_calls: finds frames of functions that have ended in a jump.
+            loaded_names: gives the names that a loader has for the libraries in memory.
+            stored: gives the program's files while they are looked at in place of its memory.
         """
         self._settings = settings
         self._begun_at, self._stopped_in = begun_at, stopped_in
         self._control = control
         self._session = control.session
         self._backtraces = Backtraces(control.session)
+        self._tail_calls = tail_calls
         self._scope = scope
         self._frames: tuple[GuestFrame, ...] | None = None
         self._place: tuple[int, int] | None = None
         self._entered = 0
         self._paths: dict[str, str] = {}
         self._paths_of: tuple[GuestFrame, ...] = ()
+        self._loaded_names, self._stored = loaded_names, stored
+        self._libraries: dict[str, str] = {}
+        self._libraries_of: tuple[GuestFrame, ...] = ()
         self.selected = self.skipped = 0
         self.sources = sources
 
@@ -159,10 +174,23 @@ class SelectedFrames:
                 kept.append(frame)
                 if ends and not frame.inlined and self._is_main(frame, len(kept) - 1):
                     break
-            kept = kept[: self._settings.limit("backtrace limit")]
+            kept = self._with_tail_calls(kept)[: self._settings.limit("backtrace limit")]
             self.skipped = self._skipped(kept)
             self._frames = tuple(kept[self.skipped :])
         return self._frames
+
+    def _with_tail_calls(self, found: list[GuestFrame]) -> list[GuestFrame]:
+        """The frames with those of functions that have ended in a jump."""
+        if self._control.sight.here.focus.parked is not None:
+            return found
+        whole: list[GuestFrame] = []
+        for number, frame in enumerate(found):
+            whole.append(frame)
+            outer = found[number + 1] if number + 1 < len(found) else None
+            if outer is None or frame.inlined or frame.signal or outer.signal or frame.thread:
+                continue
+            whole += self._tail_calls.between(frame, outer)
+        return whole
 
     def _taken(
         self, waiting_in: str = "", is_last: Callable[[GuestFrame], bool] | None = None
@@ -177,6 +205,9 @@ class SelectedFrames:
         """True for the frame that the user's program begins with, whose name may have a scope."""
         if frame.function == "main":
             return True
+        if frame.function.startswith("main.cold"):
+            scope = self._scope(frame, number, not number, None)
+            return bare_name(scope.debug_function) == "main"
         perhaps = frame.function.endswith(("::main", "main.main"))
         return perhaps and self._scope(frame, number, not number, None).is_main
 
@@ -212,13 +243,28 @@ class SelectedFrames:
         if frame is None or frame.signal:
             return None
         frames = self.all
-        same = [number for number, one in enumerate(frames) if one.cfa == frame.cfa]
-        if not same or frame.cfa is None:
+        number = next((n for n, one in enumerate(frames) if one is frame), None)
+        if number is None:  # a frame of its own making: that of the place
+            same = [
+                n for n, one in enumerate(frames) if one.cfa == frame.cfa and one.source != TAIL
+            ]
+            number = same[-1] if same and frame.cfa is not None else None
+        if number is None:
             return None
-        number = same[-1] + 1
+        while number < len(frames) and frames[number].inlined:
+            number += 1
+        number += 1
         if number >= len(frames) or frames[number].signal:
             return None
         return self._scope(frames[number], number, False, None)
+
+    def scope_of(self, function: str) -> FrameScope | None:
+        """The meaning of names in the innermost call of a function; None while there is none."""
+        for number, frame in enumerate(self.all):
+            scope = self.scope(number)
+            if function in (frame.function, scope.source_function):
+                return scope
+        return None
 
     def of_call(self, cfa: int | None, function: str) -> int | None:
         """The number of the frame of a call, while it has not returned."""
@@ -246,9 +292,14 @@ class SelectedFrames:
         return frames[min(self.selected, len(frames) - 1)]
 
     @property
-    def seen(self) -> AddressSpace:
-        """The address space of the frame that is looked at; no frame is found for that."""
-        frames = self._frames
+    def seen(self) -> AddressSpace | StoredProgram:
+        """The address space of the frame that is looked at; no frame is found for that.
+
+        Without a process it is what the program's files hold.
+        """
+        stored, frames = self._stored(), self._frames
+        if stored is not None:
+            return stored
         if frames is None or not self.selected:
             return self._session.seen
         frame = frames[min(self.selected, len(frames) - 1)]
@@ -324,17 +375,33 @@ class SelectedFrames:
             return f"{mark}{frame.title}"
         digits = self._session.arch.bits // 4
         at = "" if self.begins_line(number) or brief else f"0x{frame.pc:0{digits}x} in "
-        name = (bare_name(frame.function) if frame.file else frame.function) or "??"
         scope = self.scope(number)
+        name = frame.function
+        if "{lambda(" in name and "<lambda(" in scope.debug_function:
+            name = scope.debug_function
+        is_lambda = "lambda(" in name  # gdb leaves its parameters there
+        is_bare = frame.file and not is_lambda
+        name = (bare_name(name) if is_bare else name) or "??"
         name = scope.source_function or name
+        if frame.inlined or _UNTRUE.search(name):
+            name = bare_name(scope.debug_function) or name
         text = f"{mark}{at}{name} ({self.arguments(scope)})"
         if frame.file:
             return f"{text} at {self._written(frame.file)}:{frame.line}"
         main = self._session.seen.modules.main
         unsaid = vdso.NAME, None if main is None else main.name  # gdb knows no file of a vDSO
         if frame.module and frame.module not in unsaid:
-            return f"{text} from {frame.module}"
+            return f"{text} from {self._loaded_as(frame)}"
         return text
+
+    def _loaded_as(self, frame: GuestFrame) -> str:
+        """A frame's file as the program's loader calls it; asked once for all frames."""
+        if self._libraries_of is not self.all:
+            self._libraries_of = self.all
+            self._libraries = self._loaded_names(
+                space_of(self._session, frame) or self._session.seen
+            )
+        return self._libraries.get(frame.module, frame.module)
 
     def _written(self, file: str) -> str:
         """A source file as it is shown; asked once for all frames of a backtrace."""

@@ -68,7 +68,7 @@ class GoroutineWords:
         if one.file:
             text += f" at {self._debugger.frames.sources.written(one.file)}:{one.line}"
         if one.thread:
-            numbers = self._debugger.thread_numbers()
+            numbers = self._debugger.threads.numbers()
             number = next((n for n, tid in numbers.items() if tid == one.thread), 0)
             text += f" (thread {number})"
         return text

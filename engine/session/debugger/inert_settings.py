@@ -36,7 +36,6 @@ _NAMES: Final = frozenset(_NAMES_TEXT.split())
 _PAIRS: Final = frozenset(
     {
         ("check", "range"),
-        ("print", "asm-demangle"),
         ("print", "memory-tag-violations"),
         ("print", "pascal_static-members"),
         ("print", "symbol-loading"),

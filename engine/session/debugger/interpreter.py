@@ -7,9 +7,10 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from msgspec.structs import replace
+
 from engine.arch.plan import Mode
 from engine.errors import CommandError, KprobeTuiError
-from engine.image.longwork import listening
 from engine.image.reader import DamagedError
 from engine.language.value_types import INT
 from engine.language.values import made
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from engine.session.debugger.completing import Completing
 
 _DEEP: Final = 20
+"""Files that source each other, and lines within each other, as behind `thread apply all`."""
 _CALLS: Final = 200
 _ARGUMENT: Final = re.compile(r"\$arg(\d+|c)\b")
 
@@ -55,7 +57,7 @@ class Interpreter:
         """Carry out words on a debugger's guest; a shell needs a terminal of its own."""
         self._debugger = debugger
         self._has_terminal = has_terminal
-        self._files = self._calls = self._nested = 0
+        self._files = self._calls = self._nested = self._lines = 0
         self._acting = False
         self._defined: dict[str, tuple[ScriptLine, ...]] = {}
         self._aliases: dict[str, str] = {}
@@ -100,7 +102,13 @@ class Interpreter:
         Raises:
             KprobeTuiError: it cannot be carried out.
         """
-        self.carry_out(ScriptLine(text.strip()))
+        if self._lines == _DEEP:
+            raise CommandError(f"Lines stand within each other, {_DEEP} deep.")
+        self._lines += 1
+        try:
+            self.carry_out(ScriptLine(text.strip()))
+        finally:
+            self._lines -= 1
 
     def carry_out(self, command: ScriptLine) -> None:
         """Carry a command out, and then those of the breakpoint that it has led to.
@@ -118,6 +126,8 @@ class Interpreter:
 
     def _one(self, command: ScriptLine) -> None:
         name, rest = split_word(command.text)
+        if name == "complete":  # with the blank at its end
+            rest = command.text.partition(" ")[2]
         own = self._defined.get(name)
         if own is not None:
             self._call(name, own, rest)
@@ -128,13 +138,17 @@ class Interpreter:
             return
         word = self.words.permitted(self.words.find(name))
         self._hook(f"hook-{word.names[0]}")
-        if isinstance(word, BlockWord):
-            word.carry(command)
-        elif word.moves:  # a guest that moves is stopped by itself
-            word.carry(rest)
-        else:
-            with listening(self._debugger.breathe):
+        before, self._debugger.calls_stay = self._debugger.calls_stay, True
+        try:
+            if isinstance(word, BlockWord):
+                word.carry(command)
+            elif word.moves:  # a guest that moves is stopped by itself
                 word.carry(rest)
+            else:
+                with self._debugger.control.sight.reading.listening(self._debugger.breathe):
+                    word.carry(rest)
+        finally:
+            self._debugger.calls_stay = before
         self._hook(f"hookpost-{word.names[0]}")
 
     def _act(self) -> None:
@@ -412,7 +426,7 @@ def batch(
             put(event.data.replace(b"\r\n", b"\n").decode(errors="replace"))
 
     wish = HaltWish()
-    control = Control(config, told, mode=mode, source=wish, is_shown=False)
+    control = Control(_named(config), told, mode=mode, source=wish, is_shown=False)
     halting = Halting(control, wish)
 
     @contextmanager
@@ -433,6 +447,15 @@ def batch(
             return _steps(control, interpreter, steps, failed, wish)
     finally:
         control.close()
+
+
+def _named(config: GuestConfig) -> GuestConfig:
+    """The guest with its whole path as argv[0], as gdb's `run` starts a program."""
+    path = Path(config.guest)
+    own = config.argv0 is None and config.recording is None and config.core is None
+    if not own or path.is_absolute() or not path.is_file():
+        return config
+    return replace(config, argv0=str(path.parent.resolve() / path.name))
 
 
 def _steps(

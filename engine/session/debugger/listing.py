@@ -6,6 +6,7 @@ from typing import Final
 from engine.errors import CommandError
 from engine.session.debugger.debugger import Debugger
 from engine.session.debugger.frames import window
+from engine.session.debugger.places import PlaceMissingError
 
 _SIZE: Final = "listsize"
 
@@ -63,10 +64,36 @@ class SourceListing:
                 self._source = (file, max(begin - size, 1), 0)
                 count = min(size, begin - 1)
         elif rest:
+            if rest[0] != "*" and self._show_overloads(rest):
+                return
             file, line = self._address(rest) if rest[0] == "*" else self._place(rest)
             self._source = (file, self._around(line), 0)
         else:
             self._need_source()
+        self._show_on(count)
+
+    def _show_overloads(self, name: str) -> bool:
+        """Show the lines of several functions of one name, each under a heading; False for one."""
+        if re.fullmatch(r"(?:.+:)?\d+", name):
+            return False
+        debugger = self._debugger
+        wanted = debugger.places.wanted(name, debugger.frame, debugger.value)
+        try:
+            places = debugger.places.beginnings(wanted)
+        except PlaceMissingError:
+            return False
+        found = {(one.file, one.line): one for one in places if one.file}
+        if len(found) < 2:
+            return False
+        for (file, line), one in sorted(found.items()):
+            head = f'file: "{one.written}", line number: {line}, symbol: "{one.function}"'
+            debugger.put(head)
+            self._source = (file, self._around(line), 0)
+            self._show_on(self._size)
+        return True
+
+    def _show_on(self, count: int) -> None:
+        """Show lines from the noted one on."""
         assert self._source is not None
         file, start, _ = self._source
         lines = self._lines(file)
@@ -88,7 +115,11 @@ class SourceListing:
             start = max(end - size + 1, 1)
         else:
             file, start = self._place(first)
-            end = self._place(last)[1] if last else start + size - 1
+            end = start + size - 1
+            if re.fullmatch(r"\+\d+", last):
+                end = start + int(last)
+            elif last:
+                end = self._place(last)[1]
         self._source = (file, start, 0)
         return end - start + 1
 
@@ -116,7 +147,10 @@ class SourceListing:
             if number[1] is None:
                 return debugger.places.function("main").file, int(number[2])
             return debugger.place(text).file, int(number[2])
-        place = debugger.places.entry(text)
+        if re.fullmatch(r"[^:()<>]+\.\w+:[^:].*", text):
+            place = debugger.places.beginnings(debugger.wanted(text))[0]
+        else:
+            place = debugger.places.entry(text)
         if not place.file:
             raise CommandError(f'Function "{text}" not defined.')
         return place.file, place.line

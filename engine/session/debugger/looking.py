@@ -42,7 +42,7 @@ class Looking:
     def __init__(self, debugger: Debugger, assembly: Assembly) -> None:
         """Look at a debugger's guest; `assembly` shows instructions below source lines."""
         self._debugger, self._assembly = debugger, assembly
-        self._unit, self._letter = 4, "x"
+        self._unit, self._letter, self._last_letter = 4, "x", ""
         self._next = self._count_before = 0
         self.listing = SourceListing(debugger)
 
@@ -53,8 +53,13 @@ class Looking:
         debugger = self._debugger
         options, rest = debugger.settings.split_options(rest, debugger.number)
         form, text = split_format(rest)
-        letter = _letter(form)
+        letter = self._shared_letter(form)
         value = debugger.value(text) if text else debugger.scope.history(0)
+        if value.type.text == ct.UNKNOWN_DATA:
+            name = debugger.scope.symbol(value.address or 0) or text.strip()
+            raise CommandError(f"'{name}' has unknown type; cast it to its declared type")
+        if "r" in form and value.type.resolved.kind is TypeKind.RECORD:
+            letter = "r"  # its parts one by one, whatever format was used last
         number = debugger.remember(value)
         try:
             shown = self._text(value, letter, options)
@@ -93,7 +98,8 @@ class Looking:
             text = next(values, None)
             if text is None:
                 raise CommandError("Wrong number of arguments for specified format-string")
-            return printed(printer, self._debugger.value(text), flags, letter)
+            value = printer.reach.used(self._debugger.value(text))
+            return printed(printer, value, flags, letter)
 
         form = characters(match[1]).decode(errors="replace")
         shown = re.sub(r"%([-+ #0\d.]*)(?:h|ll|l|z|t|L)?([a-zA-Z%])", one, form)
@@ -104,15 +110,24 @@ class Looking:
     def call(self, rest: str) -> None:
         """Print an expression, unless it has no value."""
         form, text = split_format(rest)
+        letter = self._shared_letter(form)
         value = self._debugger.value(text)
         if value.type.kind is not TypeKind.VOID:
             number = self._debugger.remember(value)
-            self._debugger.put_value(f"${number} = {self._text(value, _letter(form))}")
+            self._debugger.put_value(f"${number} = {self._text(value, letter)}")
+
+    def _shared_letter(self, form: str) -> str:
+        """The letter of a value's format, which `x` and `print /r` have from then on."""
+        letter = _letter(form)
+        if letter == "r" and self._last_letter not in ("", "s"):  # those of raw values, too
+            if self._last_letter == "i":
+                raise CommandError('Format letter "i" is meaningless in "print" command.')
+            return self._last_letter
+        if letter and letter != "r":
+            self._letter = self._last_letter = letter
+        return letter
 
     def _text(self, value: TypedValue, letter: str, options: PrintOptions | None = None) -> str:
-        if value.type.text == "<data variable, no debug info>":
-            name = self._debugger.scope.symbol(value.address or 0)
-            raise CommandError(f"'{name}' has unknown type; cast it to its declared type")
         printer = self._debugger.frames.printer(self._debugger.scope)
         if options is not None:
             printer = replace(printer, options=options)
@@ -129,7 +144,7 @@ class Looking:
         self._count_before = abs(count)
         if text:
             self._next = debugger.value(text).as_address
-        begin = self._next
+        begin = begun = self._next
         if count < 0:
             if letter in "is":
                 raise CommandError(f"x/{letter} goes forward only here; give an address.")
@@ -144,13 +159,13 @@ class Looking:
         try:
             for line, end in lines:
                 debugger.put(line)
-                self._next = end
+                begun, self._next = self._next, end
         except GuestFaultError:
             debugger.write(f"{printer.address(self._next)}:\t")  # as gdb, which has begun
             raise
         if form.startswith("-"):
             self._next = begin
-        self._keep_last(self._next if letter == "s" else self._next - unit, letter, unit)
+        self._keep_last(begun if letter == "s" else self._next - unit, letter, unit)
 
     def _keep_last(self, address: int, letter: str, unit: int) -> None:
         """Have `$_` and `$__` be the last address and what is there."""
@@ -165,6 +180,8 @@ class Looking:
             raw = debugger.scope.read(address, unit)
             there = TypedValue(kind, lambda: raw, order=debugger.scope.order)
             debugger.set_convenience("__", there)
+        else:
+            debugger.forget_convenience("__")
 
     def _units(self, form: str) -> tuple[int, str, int]:
         match = re.fullmatch(r"(-?\d*)([a-z]*)", form)
@@ -189,7 +206,7 @@ class Looking:
             self._unit = 1  # of the next `x` without a size, as in gdb
         elif letter != "i":
             self._unit = unit
-        self._letter = letter
+        self._letter = self._last_letter = letter
         return int(match[1] or 1), letter, unit
 
     def _instructions(self, count: int) -> None:
@@ -198,7 +215,7 @@ class Looking:
         for _ in range(count):
             at = self._next
             raw, text = debugger.instruction(at)
-            name = debugger.scope.symbol(at)
+            name = debugger.code_label(at)
             mark = "=> " if at == pc else "   "
             place = f"{at:#x} <{name}>" if name else f"{at:#x}"
             debugger.put(f"{mark}{place}:\t{text}")
@@ -212,18 +229,31 @@ class Looking:
                 self.show_display(display)
 
     def show_display(self, display: Display) -> None:
-        """Show one of them; one that has no value here is left out."""
+        """Show one of them; one whose names mean nothing here is left out."""
         debugger = self._debugger
-        try:
-            if display.form and (re.search(r"[is\d]", display.form)):
-                debugger.put(f"{display.number}: x/{display.form} {display.text}")
-                self.examine(f"/{display.form} {display.text}")
-                return
-            text = self._text(debugger.value(display.text), _letter(display.form))
-        except (CommandError, GuestFaultError):
+        scope = debugger.scope.scope
+        if display.function and (scope is None or scope.function != display.function):
             return
-        shown = f"/{display.form} " if display.form else ""
-        debugger.put_value(f"{display.number}: {shown}{display.text} = {text}")
+        form, text = display.form, display.text
+        try:
+            debugger.check_names(text)
+        except CommandError:
+            return
+        if re.search(r"[is\d]", form):
+            match = re.match(r"\d+", form)
+            alone = "i" not in form and (match is None or int(match[0]) == 1)
+            debugger.write(escaped(f"{display.number}: x/{form} {text}"))
+            debugger.write("  " if alone else "\n")
+            try:
+                self.examine(f"/{form} {text}")
+            except (CommandError, GuestFaultError) as error:
+                debugger.put(f"<error: {error}>")
+            return
+        try:
+            shown = self._text(debugger.value(text), _letter(form))
+        except (CommandError, GuestFaultError) as error:
+            shown = f"<error: {error}>"
+        debugger.put_value(f"{display.number}: {f'/{form} ' if form else ''}{text} = {shown}")
 
     def display(self, rest: str) -> None:
         """Show an expression now and at each stop."""
@@ -232,8 +262,7 @@ class Looking:
             return
         form, text = split_format(rest)
         debugger = self._debugger
-        if debugger.started:
-            debugger.value(text)
+        debugger.check_names(text)
         display = debugger.display(text, form)
         if debugger.attached:  # gdb shows it at once to a user, and to no script
             self.show_display(display)
@@ -245,12 +274,21 @@ class Looking:
         _, rest = split_flags(rest, whole=False)
         if not rest:
             raise CommandError("The history is empty.")
-        kind, named = type_of(rest, self._debugger.scope)
+        try:
+            kind, named = type_of(rest, self._debugger.scope)
+        except CommandError:
+            if not self._debugger.scope.is_namespace(rest):
+                raise
+            self._debugger.put(f"type = {rest}")
+            return
         language = self._debugger.scope.language
         if language is not C:
             self._debugger.put(f"type = {language.type_text(kind)}")
+            held = None if named else language.held_type(rest, self._debugger.scope)
+            if held is not None:
+                self._debugger.put(f"Concrete type: {held}")
             return
-        text = kind.resolved.text if named else kind.text
+        text = re.sub(r"^\?(?= \()", "void", kind.resolved.text if named else kind.text)
         first = self._real_type(rest, named=named)
         if first:
             self._debugger.put(f"type = {first}")
@@ -263,7 +301,13 @@ class Looking:
         if not rest:
             raise CommandError("The history is empty.")
         found = scope.type((rest.strip(),)) if "<" in rest else None  # "Box<int>"
-        kind, named = (found, True) if found is not None else type_of(rest, scope)
+        try:
+            kind, named = (found, True) if found is not None else type_of(rest, scope)
+        except CommandError:
+            if not scope.is_namespace(rest):
+                raise
+            self._debugger.put(f"type = namespace {rest}")
+            return
         own = scope.language.definition(kind)
         if own is not None:
             for line in own.splitlines():
@@ -373,11 +417,11 @@ class Looking:
         scope = debugger.frames.scope(number)
         if scope.scope is None:
             text = "No symbol table info available."
-            debugger.put(indent + text)
+            debugger.put(text)
             return
         found = scope.scope.locals
         if not found:
-            debugger.put(f"{indent}No locals.")
+            debugger.put("No locals.")
         printer = debugger.frames.printer(scope)
         for variable in found:
             if variable.is_declaration:
@@ -495,7 +539,9 @@ class Looking:
         section = _section(module, address)
         several = len(debugger.files.modules()) > 1
         of = f" of {module.name}" if module is not None and several else ""
-        debugger.put(f"{location.symbol.demangled}{offset} in section {section}{of}")
+        name = location.symbol.demangled
+        name += module.symbols.version_behind(location.symbol) if module is not None else ""
+        debugger.put(f"{name}{offset} in section {section}{of}")
 
     def info_display(self, rest: str) -> None:
         """Expressions that are shown at each stop."""
@@ -513,10 +559,11 @@ class Looking:
         """The libraries in memory."""
         debugger = self._debugger
         session = debugger.control.session
-        main = session.seen.modules.main
+        main = debugger.frames.seen.modules.main
         rows: list[str] = []
         lacking = False
         wide = session.arch.bits // 4 + 2
+        loaded = debugger.files.loaded_names(session.seen)
         for module in debugger.files.modules():
             if module is main or module.name == vdso.NAME:
                 continue  # gdb lists no library without a file
@@ -525,7 +572,7 @@ class Looking:
             spots = "  ".join(f"{end + module.bias:#0{wide}x}" for end in ends)
             read = "Yes" if debugger.files.names(module) is not None else "Yes (*)"
             lacking = lacking or read != "Yes"
-            rows.append(f"{spots}  {read:<11} {module.name}")
+            rows.append(f"{spots}  {read:<11} {loaded.get(module.name, module.name)}")
         if not rows:
             debugger.put("No shared libraries loaded at this time.")
             return

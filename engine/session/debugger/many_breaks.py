@@ -122,7 +122,7 @@ class ManyBreaks:
         words = rest.split()
         read_only = words[:1] == ["-r"]
         name = " ".join(words[read_only:])
-        main = debugger.control.session.seen.modules.main
+        main = debugger.frames.seen.modules.main
         found = False
         mismatched = False
         for section in main.image.sections if main is not None else ():

@@ -23,6 +23,7 @@ from engine.session.debugger.stops import (
     UserWatchpoint,
     placed_text,
 )
+from engine.session.inspect.tail_calls import TAIL
 from engine.session.protocol import commands as cmd
 from engine.session.protocol.kinds import CommandKind, kind_of
 from engine.session.protocol.views import OriginLink, RunState, StopCause
@@ -80,12 +81,12 @@ class Moving:
         """Run the program up to main."""
         debugger = self._debugger
         wanted = WantedPlace("main", function="main")
-        places = debugger.places.find(wanted)
+        places = debugger.places_of(wanted)
         locations = [BreakLocation(place) for place in places]
         stop = debugger.stops.add(
             UserBreakpoint(locations=locations, wanted=wanted, temporary=True)
         )
-        debugger.put(placed_text(stop))
+        debugger.put(placed_text(stop, debugger.displacement))
         self.run(rest)
 
     def starti(self, rest: str) -> None:
@@ -95,7 +96,8 @@ class Moving:
         debugger.frames.moved()
         debugger.put("")
         debugger.put("Program stopped.")
-        self._looking.show_frame()
+        debugger.put(debugger.frames.heading(0, with_number=False))
+        self._looking.show_source(0)
 
     def continue_(self, rest: str) -> None:
         """Run on: continue [N] passes the breakpoint at hand by N - 1 times."""
@@ -165,15 +167,20 @@ class Moving:
             if name:
                 debugger.put(f"Single stepping until exit from function {name},")
                 debugger.put("which has no line number information.")
-            return self._moved(cmd.Finish())
+            if not self._left_function():
+                return False
+            if not frames.all or not frames.frame.line or frames.begins_line(0):
+                return True  # in the middle of the caller's line gdb finishes that
         if not over and frames.enter() and not self._is_skipped():
             return True
         depth, start = self._depth(), frames.frame
-        line = start.line
+        line, same = start.line, False
         while True:
             unknown = not over and bool(debugger.settings["step-mode"])
-            if not self._moved(cmd.StepLine(over, unknown)):
+            before = [one.pc for one in frames.all if one.source != TAIL]
+            if not self._moved(cmd.StepLine(over, unknown, same)):
                 return False
+            same, same_before = False, same
             here = frames.frame
             if not over and self._depth() > depth and self._is_skipped():
                 if not self._moved(cmd.Finish()):
@@ -184,10 +191,33 @@ class Moving:
             if self._depth() < depth and not frames.begins_line(0) and here.line:
                 # Back in the caller, in the middle of the line of the call: gdb finishes it.
                 depth, line = self._depth(), here.line
+                # A row of lines that begins without a statement where the call returns to does
+                # not count as the line at hand.
+                same = debugger.places.begins_no_statement(before[-depth])
                 continue
-            if not over and here.function != start.function and here.line:
-                self._pass_prologue()
+            deeper = here.function != start.function or self._depth() > depth
+            if not over and deeper and here.line:
+                return self._pass_prologue()
+            if self._depth() == depth and here.line and here.function == start.function:
+                again = frames.begins_line(0) and here.line == line and same_before
+                if again or not frames.begins_line(0):
+                    same = True  # gdb goes on to where another line begins
+                    continue
             return True
+
+    def _left_function(self) -> bool:
+        """Leave a function without lines; one that nothing has called is left step by step."""
+        debugger = self._debugger
+        frames = debugger.frames
+        if len(frames.all) > 1 or not frames.all:
+            return self._moved(cmd.Finish())
+        space = debugger.places.function_span(frames.frame.pc)
+        if space is None:
+            return self._moved(cmd.StepOver())
+        while frames.all and frames.frame.pc in space:
+            if not self._moved(cmd.StepOver()):
+                return False
+        return True
 
     def _is_skipped(self) -> bool:
         """True in a function that `skip` names."""
@@ -195,20 +225,30 @@ class Moving:
         frame = debugger.frames.frame
         return self.skips(frame.function, debugger.files.written(frame.file))
 
-    def _pass_prologue(self) -> None:
-        """A step into a function ends behind its prologue."""
+    def _pass_prologue(self) -> bool:
+        """A step into a function ends behind its prologue; False at a breakpoint there."""
         debugger = self._debugger
-        frame = debugger.frames.frame
-        try:
-            body = debugger.places.function(frame.function)
-        except CommandError:
-            return
-        entry = debugger.places.entry(frame.function)
-        if frame.pc == entry.address and body.address != entry.address:
-            self._moved(cmd.RunTo(body.address, alone=True))
+        at = debugger.frames.frame.pc
+        body = debugger.places.body_at(at)
+        if body != at:
+            return self._moved(cmd.RunTo(body, alone=True)) and not self._tell_here()
+        return True
+
+    def _tell_here(self) -> bool:
+        """Tell of breakpoints to which a step has led; False without one that wants to stop."""
+        stops, at = self._debugger.stops, self._debugger.frames.frame.pc
+        reached: list[UserStop] = []
+        for stop in self._here():
+            if stops.wants(stop):
+                stop.hit = next((one for one in stop.locations if one.place.address == at), None)
+                reached.append(stop)
+        stops.reached += reached
+        if reached:
+            self._tell_hit(reached, "")
+        return bool(reached)
 
     def _depth(self) -> int:
-        return len(self._debugger.frames.all)
+        return sum(one.source != TAIL for one in self._debugger.frames.all)
 
     def _activation(self) -> tuple[str, int | None]:
         frames = self._debugger.frames.all
@@ -236,10 +276,14 @@ class Moving:
         if number + 1 >= len(frames.all):
             raise CommandError('"finish" not meaningful in the outermost frame.')
         returned = ReturnedValue(debugger, number)
-        if not (self._moved(cmd.Finish()) if not number else self._returned_to(number + 1)):
+        jumped, outer = frames.all[number].source == TAIL, number + 1
+        while outer + 1 < len(frames.all) and frames.all[outer].source == TAIL:
+            outer += 1  # nothing returns to what has jumped away
+        if not (self._moved(cmd.Finish()) if not number else self._returned_to(outer)):
             return
         self._tell_stop()
-        returned.tell()
+        if not jumped:
+            returned.tell()
 
     # -- backwards --------------------------------------------------------------------------
 
@@ -453,6 +497,8 @@ class Moving:
     def return_(self, rest: str) -> None:
         """Leave a function without carrying the rest of it out: return [EXPR]."""
         debugger, frames = self._debugger, self._debugger.frames
+        if not debugger.started:
+            raise CommandError("No selected frame.")
         debugger.need_run()
         session = debugger.control.session
         if session.arch.returns is not None:
@@ -486,7 +532,11 @@ class Moving:
         debugger = self._debugger
         debugger.need_process()
         pid = debugger.control.session.machine.first.pid
+        hits = {stop.number: stop.hits for stop in debugger.stops.all.values()}
         debugger.restart()
+        for number, count in hits.items():  # as in gdb they are forgotten by the next `run`
+            if number in debugger.stops.all:
+                debugger.stops.all[number].hits = count
         debugger.put(f"[Inferior 1 (process {pid}) killed]")
 
     # -- stops ------------------------------------------------------------------------------
@@ -524,6 +574,10 @@ class Moving:
         """
         debugger = self._debugger
         view, reached = debugger.control.view(), debugger.stops.reached
+        news = debugger.threads.news()
+        if debugger.settings["print thread-events"] and not debugger.attached:
+            for line in news:
+                debugger.put(line)
         if view.state is RunState.ENDED:
             if debugger.control.session.left_standing:
                 self._tell_cut_short(before)
@@ -539,7 +593,7 @@ class Moving:
             return False
         if view.cause is StopCause.SIGNAL and debugger.signal:
             debugger.put("")
-            debugger.put(received_text(debugger.signal, debugger.culprit))
+            debugger.put(received_text(debugger.signal, debugger.threads.culprit))
             self._tell_stop()
             return False
         if view.cause in _TOLD and all(stop.number for stop in reached):
@@ -573,7 +627,7 @@ class Moving:
         """Say that another thread than the selected one has been stopped."""
         debugger = self._debugger
         if debugger.thread != before:
-            debugger.put(f"[Switching to {debugger.thread_text()}]")
+            debugger.put(f"[Switching to {debugger.threads.text()}]")
 
     def signal(self, rest: str) -> None:
         """Go on with a signal, or with 0 without the one that has stopped the program."""
@@ -596,14 +650,16 @@ class Moving:
             text = debugger.frames.heading(0, with_number=False)
             for stop in sorted(reached, key=lambda stop: stop.number):
                 if isinstance(stop, UserWatchpoint):
+                    culprit = debugger.threads.culprit
                     for line in stop.story:
-                        debugger.put(line)
+                        hit = culprit and line.startswith(f"{stop.sense.title} {stop.number}: ")
+                        debugger.put(f"{culprit} hit {line}" if hit else line)
                     continue
                 if isinstance(stop, UserBreakpoint):
                     debugger.set_convenience("_hit_bpnum", made(INT, stop.number, "little"))
                     part = made(INT, stop.hit_number, "little")
                     debugger.set_convenience("_hit_locno", part)
-                culprit = debugger.culprit
+                culprit = debugger.threads.culprit
                 text = (f"{culprit} hit " if culprit else "") + stop.label + text
                 debugger.put("")
                 break

@@ -53,7 +53,7 @@ class OwnFunctions:
     def _thread(self) -> TypedValue:
         """The number of the thread that is looked at; 0 for none."""
         debugger = self._debugger
-        numbers = debugger.thread_numbers() if debugger.started else {}
+        numbers = debugger.threads.numbers() if debugger.started else {}
         found = (number for number, tid in numbers.items() if tid == debugger.thread)
         return made(ct.INT, next(found, 0), debugger.scope.order)
 

@@ -15,6 +15,7 @@ from engine.errors import CommandError, KprobeTuiError
 from engine.guest.modules import Module
 from engine.image import Symbol
 from engine.image.functions import WantedFunction
+from engine.image.gofunctions import has_go, without_types
 from engine.image.scopes import CodeBlock, FunctionBlock
 from engine.image.sdt import static_probes
 from engine.language.values import TypedValue
@@ -22,6 +23,7 @@ from engine.linux.space import AddressSpace
 from engine.session.debugger.bodies import FunctionBodies
 from engine.session.guest.session import Session
 from engine.session.inspect.program_files import Files
+from engine.session.inspect.stored_program import StoredProgram
 from engine.session.program.places import RESOLVER
 from engine.session.protocol.frames import GuestFrame
 
@@ -107,6 +109,7 @@ class WantedPlace(Struct, frozen=True):
         probe: (provider, name) of static probes, which are preferred to the function.
         marker: static probes, where they were asked for.
         entries: names of functions whose first instructions are meant, in place of all else.
+        current: the user has named a line, but no file.
     """
 
     text: str
@@ -118,15 +121,29 @@ class WantedPlace(Struct, frozen=True):
     probe: tuple[str, str] | None = None
     marker: "WantedMarker | None" = None
     entries: tuple[str, ...] = ()
+    current: bool = False
 
 
 class PlaceFinder:
     """Finds places in a guest's program and libraries."""
 
-    def __init__(self, session: Session, files: Files, seen: Callable[[], AddressSpace]) -> None:
-        """Nothing is looked up yet; `seen` is the address space of the frame in sight."""
+    def __init__(
+        self,
+        session: Session,
+        files: Files,
+        seen: Callable[[], AddressSpace | StoredProgram],
+        listed: Callable[[], list[Module]],
+    ) -> None:
+        """Nothing is looked up yet.
+
+        Args:
+            session: the guest.
+            files: its debug information.
+            seen: gives the address space of the frame in sight, or the program's files.
+            listed: gives the files that names are looked up in, the program first.
+        """
         self._session = session
-        self._seen = seen
+        self._seen, self._listed = seen, listed
         self._files = files
         unwind = session.arch.unwind
         frame_made = unwind.frame_made if unwind is not None else None
@@ -170,6 +187,26 @@ class PlaceFinder:
             found.append((module.name, *one.key))
         return found
 
+    def body_at(self, address: int) -> int:
+        """Return where a function's body begins; the address itself inside of a function."""
+        module = self._seen().modules.at(address)
+        if module is None:
+            return address
+        return self._behind_prologue(module, address - module.bias) + module.bias
+
+    def code_of(self, address: int) -> tuple[list[range], str]:
+        """The pieces of the function around an address, and its name; [] without one in DWARF."""
+        module = self._seen().modules.at(address)
+        block = self._block(module, address - module.bias) if module is not None else None
+        if module is None or block is None:
+            return [], ""
+        outer = block.functions[-1]
+        found = [
+            range(low + module.bias, high + module.bias)
+            for low, high in self._files.variables(module).pieces(outer)
+        ]
+        return found, outer.name
+
     def label(self, address: int) -> str:
         """An address as the linker would call it, as gdb has it beside code: "_ZN3geo1fEi+4".
 
@@ -180,9 +217,32 @@ class PlaceFinder:
         if symbol is None or module is None:
             return ""
         block = self._block(module, address - module.bias)
-        own = symbol.name.startswith("_Z") and not symbol.name.startswith("_ZL")
-        name = symbol.name if own or block is None else block.functions[-1].name
-        return f"{name}+{location.offset}" if location.offset else name
+        offset, outer = location.offset, block.functions[-1] if block is not None else None
+        part = symbol.name + module.symbols.version_behind(symbol)
+        if (
+            outer is None
+            or symbol.address > outer.start
+            or (symbol.address != outer.start and not offset)
+        ):
+            name = part  # nothing that debug information tells of, or a part of a function
+        else:
+            name = outer.linkage or outer.name
+            offset = address - module.bias - outer.start
+        return f"{name}{offset:+}" if offset else name
+
+    def begins_no_statement(self, address: int) -> bool:
+        """True if a row of lines begins at an address, but no statement."""
+        module = self._seen().modules.at(address)
+        return module is not None and module.lines.begins_no_statement(address - module.bias)
+
+    def function_span(self, address: int) -> range | None:
+        """The addresses of the function around one, by its symbol; None where none has a size."""
+        module = self._seen().modules.at(address)
+        symbol = module.symbol_at(address) if module is not None else None
+        if module is None or symbol is None or not symbol.size:
+            return None
+        start = symbol.address + module.bias
+        return range(start, start + symbol.size)
 
     def span(self, address: int) -> tuple[int, int]:
         """First address and end of the row of lines around an address; of itself without."""
@@ -208,6 +268,8 @@ class PlaceFinder:
             CommandError: it asks for nothing.
         """
         text = text.strip()
+        if match := re.fullmatch(r"'([^']+)'", text):
+            text = match[1]
         if not text:
             if frame is None:
                 raise CommandError("No default breakpoint address now.")
@@ -222,7 +284,8 @@ class PlaceFinder:
         match = re.fullmatch(r"(?:(.+):)?(\d+)", text)
         if match:
             file = match[1] or self._default_file(frame)
-            return WantedPlace(f"{file}:{match[2]}", file=file, line=int(match[2]))
+            current, line = not match[1], int(match[2])
+            return WantedPlace(f"{file}:{line}", file=file, line=line, current=current)
         relative = re.fullmatch(r"([+-])(\d+)", text)
         if relative and frame is not None and frame.file:
             line = frame.line + int(relative[2]) * (1 if relative[1] == "+" else -1)
@@ -319,12 +382,14 @@ class PlaceFinder:
         if wanted.marker is not None:
             return wanted.marker.why_not
         known = not wanted.file or any(
-            module.lines.has_file(wanted.file) for module in self._files.modules()
+            module.lines.has_file(wanted.file) for module in self._listed()
         )
         if not known:
             return f"No source file named {wanted.file}."
         if wanted.line:
-            return f'No line {wanted.line} in file "{wanted.file}".'
+            if not wanted.current:
+                return f'No line {wanted.line} in file "{wanted.file}".'
+            return f"No line {wanted.line} in the current file."
         within = f' in "{wanted.file}"' if wanted.file else ""
         return f'Function "{wanted.function}" not defined{within}.'
 
@@ -341,7 +406,7 @@ class PlaceFinder:
     def _of_line(self, file: str, line: int) -> Iterator[CodePlace]:
         """The places of a line: one in each block of code that has statements of it."""
         found: list[tuple[int, Module, list[int]]] = []
-        for module in self._files.modules():
+        for module in self._listed():
             at, addresses = module.lines.statements_at(file, line)
             if at:
                 found.append((at, module, addresses))
@@ -380,7 +445,7 @@ class PlaceFinder:
 
     def _of_function(self, wanted: WantedPlace) -> Iterator[CodePlace]:
         """The places of a function's name, in all files."""
-        for module in self._files.modules():
+        for module in self._listed():
             for block in self._named(module, wanted):
                 body = self._bodies.of(module, block.start)
                 place = self.at(body + module.bias)
@@ -393,14 +458,14 @@ class PlaceFinder:
 
     def _of_probe(self, provider: str, name: str) -> Iterator[CodePlace]:
         """The places of a static probe, in all files."""
-        for module in self._files.modules():
+        for module in self._listed():
             for probe in static_probes(module.image):
                 if (probe.provider, probe.name) == (provider, name):
                     yield self.at(probe.address + module.bias)
 
     def _of_marker(self, wanted: WantedMarker, text: str) -> Iterator[CodePlace]:
         """The places of static probes; gdb shows them by what was asked for."""
-        for module in self._files.modules():
+        for module in self._listed():
             for probe in static_probes(module.image) if wanted.is_in(module.name) else ():
                 if probe.name == wanted.name and wanted.provider in ("", probe.provider):
                     at = self.at(probe.address + module.bias)
@@ -409,7 +474,25 @@ class PlaceFinder:
                     yield replace(at, file="", line=0, written="")
 
     def _named(self, module: Module, wanted: WantedPlace) -> Iterator[FunctionBlock]:
-        """The functions that the debug information has of a name."""
+        """The functions that the debug information has of a name, generic ones of Go as well."""
+        found = False
+        for block in self._called(module, wanted):
+            found = True
+            yield block
+        for name in () if found else self._instances(module, wanted.function):
+            yield from self._called(module, replace(wanted, function=name))
+
+    @staticmethod
+    def _instances(module: Module, name: str) -> tuple[str, ...]:
+        """The names of a generic function of Go in a file, one for each set of types."""
+        if "." not in name or not has_go(module.image):
+            return ()
+        bare = without_types(name)
+        names = (symbol.name for symbol in module.symbols if symbol.is_function)
+        generic = (one for one in names if "[" in one and without_types(one) == bare)
+        return tuple(dict.fromkeys(generic))
+
+    def _called(self, module: Module, wanted: WantedPlace) -> Iterator[FunctionBlock]:
         functions = self._files.functions(module)
         if functions is None:
             return
@@ -436,6 +519,9 @@ class PlaceFinder:
             wanted = WantedFunction(name)
             alike = module.symbols.find_all(wanted.path)
             found = [one for one in alike if wanted.fits_parameters(one.demangled)]
+        if not found:
+            instances = self._instances(module, name)
+            found = [symbol for one in instances for symbol in module.symbols.find_all(one)]
         found = [symbol for symbol in found if symbol.is_function]
         if resolver:
             return [(module, symbol.address) for symbol in found if symbol.kind == "ifunc"]
@@ -449,7 +535,7 @@ class PlaceFinder:
             path, link = self._session.probes().picked.of(module.name, symbol)
         except KprobeTuiError:
             return module, symbol.address
-        there = (one for one in self._files.modules() if one.name == path)
+        there = (one for one in self._listed() if one.name == path)
         owner = module if path == module.name else next(there, None)
         return (module, symbol.address) if owner is None else (owner, link)
 
@@ -480,7 +566,7 @@ class PlaceFinder:
         else:
             lines = [
                 (at, addresses[0] + module.bias)
-                for module in self._files.modules()
+                for module in self._listed()
                 for at, addresses in [module.lines.statements_at(wanted.file, wanted.line)]
                 if at
             ]
@@ -491,12 +577,12 @@ class PlaceFinder:
 
     def _linked(self, name: str) -> Iterator[int]:
         """The first instructions of the functions that symbol tables have under a name."""
-        for module in self._files.modules():
+        for module in self._listed():
             for owner, link in self._symbols(module, name):
                 yield link + owner.bias
 
     def _starts(self, wanted: WantedPlace) -> Iterator[int]:
-        for module in self._files.modules():
+        for module in self._listed():
             for block in self._named(module, wanted):
                 yield block.start + module.bias
             for owner, link in self._symbols(module, wanted.function) if not wanted.file else ():
@@ -508,7 +594,7 @@ class PlaceFinder:
         Raises:
             CommandError: there is none.
         """
-        for module in self._files.modules():
+        for module in self._listed():
             found = self._entry(module, name)
             if found is not None:
                 return self.at(found[1] + found[0].bias)

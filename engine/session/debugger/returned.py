@@ -6,6 +6,7 @@ from engine.arch.frames import Flow
 from engine.errors import CommandError
 from engine.escaping import escaped
 from engine.image.datatypes import TypeKind
+from engine.image.gotypes import shape_of
 from engine.image.scopes import Scope
 from engine.language.languages import GO
 from engine.session.debugger.debugger import Debugger
@@ -98,6 +99,7 @@ class ReturnedValue:
         """Print the results of a function of Go, which may be several."""
         debugger = self._debugger
         given = [one for one in function.parameters if not one.is_result]
+        given = [*function.hidden, *given]
         results = [one for one in function.parameters if one.is_result]
         session, scope = debugger.control.session, debugger.frames.scope(0)
         unit = function.unit
@@ -106,7 +108,7 @@ class ReturnedValue:
             found = GoResults(
                 session.arch.abi.go,
                 [one.type for one in given],
-                [one.type for one in results],
+                [shape_of(one.type) for one in results],
                 in_registers="regabi" in producer,
             ).values(
                 session.cpu.read_register,

@@ -31,7 +31,10 @@ def _saved(stops: UserStops) -> Iterator[SavedStop]:
         word, rows = _word(stop), tuple[int, ...]()
         if isinstance(stop, UserBreakpoint):
             rows = tuple(one.probe for one in stop.locations if one.probe)
-        asked = stop.temporary or stop.condition or stop.ignore or stop.commands
+        condition = stop.condition
+        if stop.thread:  # a session that is taken up again has a condition in place of it
+            condition = f"$_thread == {stop.thread[0]}{f' && ({condition})' if condition else ''}"
+        asked = stop.temporary or condition or stop.ignore or stop.commands
         several = len(rows) > 1 and not isinstance(stop, UserProbe)
         if word or several or (rows and asked):
             yield SavedStop(
@@ -39,7 +42,7 @@ def _saved(stops: UserStops) -> Iterator[SavedStop]:
                 word,
                 stop.temporary,
                 stop.on,
-                stop.condition,
+                condition,
                 stop.ignore,
                 tuple(lines_of(stop.commands)),
             )
@@ -69,7 +72,7 @@ def recreated(stop: UserStop) -> Iterator[str]:
         name = ("t" if stop.temporary else "") + ("hbreak" if stop.hardware else "break")
         wanted = stop.wanted
         where = f"*{stop.locations[0].place.address:#x}" if wanted is None else wanted.text
-        word = f"{name} {where}"
+        word = f"{name} {where}{f' thread {stop.thread[0]}' if stop.thread else ''}"
     elif stop.temporary and word.startswith("catch"):
         word = f"t{word}"
     yield word

@@ -10,6 +10,7 @@ from engine.errors import CommandError
 
 _OPENING: Final = re.compile(r"(comm(a|an|and|ands)?|def(i|in|ine)?|document|if|while)\b")
 _FOREIGN: Final = re.compile(r"(py(thon)?|guile|gu|compile)\s*$")
+_COMPLETE: Final = "complete "
 _DEEP: Final = 100
 
 
@@ -51,6 +52,8 @@ def command_of(line: str, number: int, following: Iterator[tuple[int, str]]) -> 
         CommandError: an `else` or an `end` stands alone, or blocks are nested too deeply.
     """
     text = line.strip()
+    if text.startswith(_COMPLETE):
+        text = line.lstrip()  # a blank at the end asks for what may follow it
     return _command(text, number, following, 0) if text and text[0] != "#" else None
 
 

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from typing import Final, NamedTuple
 
 from engine.errors import CommandError, GuestFaultError
+from engine.guest.modules import Module
 from engine.image.names import NamedEntry
 from engine.language.value_types import INT, VOID, pointer_to
 from engine.language.values import made
@@ -139,6 +140,11 @@ class Searching:
         )
         return debugged, list(dict.fromkeys(others))
 
+    def _modules(self) -> list[Module]:
+        """The files to search: before the start the program alone, as gdb knows no other then."""
+        found = self._debugger.files.modules()
+        return found if self._debugger.started else found[:1]
+
     def _matching(
         self,
         kind: str,
@@ -158,10 +164,10 @@ class Searching:
         debugger = self._debugger
         rows: dict[str, set[tuple[str, int, str]]] = {}
         known: set[str] = set()
-        for module in debugger.files.modules():
+        for module in self._modules():
             names = debugger.files.names(module)
             for one in names.listed(kind) if names is not None else ():
-                known.add(one.name)
+                known.update((one.name, bare_name(one.signature)))
                 if not pattern.search(one.name):
                     continue
                 if of_type is not None and not of_type.search(one.type.text):
@@ -169,7 +175,7 @@ class Searching:
                 path = (module.lines.file_of(one.unit, one.file) or "") if one.line else ""
                 text = _declaration(kind, one)
                 rows.setdefault(path if whole else debugger.files.written(path), set()).add(
-                    (one.name, one.line, text)
+                    (one.signature or one.name, one.line, text)
                 )
         return rows, known
 
@@ -188,7 +194,7 @@ class Searching:
         for path in sorted(path for path in rows if path):
             debugger.put("")
             debugger.put(f"File {path}:")
-            for _, line, text in sorted(rows[path]):
+            for _, line, text in sorted(rows[path], key=_order):
                 debugger.put(f"{line}:\t{text}")
         if rows.get(""):
             debugger.put("")
@@ -214,7 +220,7 @@ class Searching:
     ) -> list[tuple[int, str]]:
         """The names that only symbol tables know, by address."""
         found: set[tuple[int, str]] = set()
-        for module in self._debugger.files.modules():
+        for module in self._modules():
             for symbol in module.symbols:
                 of_kind = symbol.is_function == (kind == "function")
                 if (
@@ -224,6 +230,11 @@ class Searching:
                 ):
                     found.add((symbol.address + module.bias, symbol.demangled))
         return sorted(found)
+
+
+def _order(row: tuple[str, int, str]) -> tuple[bool, tuple[str, int, str]]:
+    """Gdb's order: what all files see, and then what one alone does."""
+    return row[2].startswith("static "), row
 
 
 class _NameOptions(NamedTuple):
@@ -267,5 +278,9 @@ def _declaration(kind: str, one: NamedEntry) -> str:
         return f"typedef {one.alias.resolved.text} {one.name};"
     if kind == "type":
         return f"{one.type.text};" if one.line else one.type.text
-    text = one.type.declared(one.name).replace("const const ", "const ", 1)
+    if one.signature.startswith(one.name) and one.signature.endswith((")", " const")):
+        # C++'s, without the object that it is called for
+        text = one.type.resolved.target.declared(one.signature)
+    else:
+        text = one.type.declared(one.name).replace("const const ", "const ", 1)
     return f"{'' if one.external else 'static '}{text};"

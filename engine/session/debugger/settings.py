@@ -24,6 +24,10 @@ _ON: Final = ("", "on", "1", "yes", "enable")
 _OFF: Final = ("off", "0", "no", "disable")
 
 
+_STRANGE: Final = ("unknown", "ada", "d", "fortran", "modula-2", "objective-c", "opencl", "pascal")
+"""Languages of gdb's that have no expressions here."""
+
+
 class SettingKind(Enum):
     """The kind of a setting's value."""
 
@@ -96,6 +100,7 @@ _PRINTING: Final = (
         False,
         "object",
     ),
+    _switch("print raw-values", "Whether to print values in raw form is {}.", False, "raw"),
     GdbSetting(
         "output-radix",
         "Default output radix for printing of values is {}.",
@@ -103,6 +108,9 @@ _PRINTING: Final = (
         10,
         (10, 16, 8),
         "radix",
+    ),
+    _switch(
+        "print asm-demangle", "Demangling of C++/ObjC names in disassembly listings is {}.", False
     ),
     _switch("print vtbl", "Printing of C++ virtual function tables is {}.", False, "tables"),
     _switch(
@@ -156,8 +164,8 @@ _OTHERS: Final = (
         "disassembly-flavor",
         'The disassembly flavor is "{}".',
         SettingKind.WORD,
-        "intel",
-        ("intel",),
+        "att",
+        ("att", "intel"),
     ),
     GdbSetting(
         "backtrace limit",
@@ -201,14 +209,20 @@ _OTHERS: Final = (
         ("off", "on", "step", "replay"),
     ),
     GdbSetting(
-        "language", 'The current source language is "{}".', SettingKind.WORD, "auto", ("auto",)
+        "language",
+        'The current source language is "{}".',
+        SettingKind.WORD,
+        "auto",
+        ("auto", "local", "asm", "c", "c++", "go", "minimal", "rust"),
+    ),
+    _switch(
+        "calls-on-copy", "Functions are called on a copy of memory, which is dropped: {}.", False
     ),
     _switch("step-mode", "Mode of the step operation is {}.", False),
     _switch("trace-commands", "State of GDB CLI command tracing is {}.", False),
     _switch("print finish", "Printing of return value after `finish' is {}.", True),
     _switch("print demangle", "Demangling of encoded C++/ObjC names is {}.", True, only=True),
     _switch("print nibbles", "Printing binary values in groups is {}.", False, only=True),
-    _switch("print raw-values", "Whether to print values in raw form is {}.", False, only=True),
     _switch(
         "print raw-frame-arguments",
         "Whether to print frame arguments in raw form is {}.",
@@ -425,6 +439,10 @@ class SettingValues:
         self._values[setting.name] = _value_of(setting, text, number)
         self.changed()
 
+    def begin(self, name: str, value: SettingValue) -> None:
+        """Have a setting begin with another value than in gdb."""
+        self._values[name] = value
+
     def restore(self, name: str) -> None:
         """Give a setting its first value again."""
         self._values[name] = next(one.default for one in TABLE if one.name == name)
@@ -506,7 +524,11 @@ def _value_of(setting: GdbSetting, text: str, number: Callable[[str], int]) -> S
     if setting.only and value not in setting.only:
         if len(setting.only) > 1:
             words = ", ".join(str(one) for one in setting.only)
-            raise CommandError(f'Undefined item: "{text}".  There are {words}.')
+            if not text:
+                raise CommandError(f"Requires an argument. Valid arguments are {words}.")
+            if setting.name == "language" and text in _STRANGE:
+                raise CommandError(f"Expressions of {text} are not there: {words} are.")
+            raise CommandError(f'Undefined item: "{text}".')
         raise CommandError(f'"{setting.name}" is always {_shown(setting, setting.only[0])} here.')
     return value
 

@@ -42,6 +42,8 @@ _TEXTS: Final = {
     "SIGPWR": "Power fail/restart",
 }
 """In gdb's order (include/gdb/signals.def)."""
+SIGNALS: Final = tuple(_TEXTS)
+"""Names of signals, those of real time apart."""
 _NUMBERS: Final = {name: number for number, name in sig.NAMES.items()}
 _QUIET: Final = frozenset(
     ("SIGALRM", "SIGURG", "SIGCHLD", "SIGIO", "SIGVTALRM", "SIGPROF", "SIGWINCH", "SIG32")
@@ -122,7 +124,7 @@ class SignalTable:
         for word in words:
             if word == "all":
                 chosen += [n for n in self._rules if n not in (*OWN, sig.SIGKILL)]
-            elif word in _ACTIONS:
+            elif word in ACTIONS:
                 does.append(word)
             else:
                 try:
@@ -131,7 +133,7 @@ class SignalTable:
                     raise CommandError(f'Unrecognized or ambiguous flag word: "{word}".') from None
         for number in chosen:
             for word in does:
-                for name, value in _ACTIONS[word]:
+                for name, value in ACTIONS[word]:
                     setattr(self._rules[number], name, value)
 
     @staticmethod
@@ -153,7 +155,7 @@ class SignalTable:
             yield f"{signal_name(number):<13} {stop}\t{told}\t{passed}\t\t{signal_text(number)}"
 
 
-_ACTIONS: Final = {
+ACTIONS: Final = {
     "stop": (("stop", True), ("told", True)),
     "nostop": (("stop", False),),
     "print": (("told", True),),

@@ -31,6 +31,7 @@ class UserStop(Struct, kw_only=True):
         only: a command's own question, asked in place of the condition.
         at_hit: asked at each hit that counts, where no other question lets it pass by.
         event: what has happened at its last hit, where there is more than one thing to catch.
+        thread: number and id of the thread that it is for; None for all.
     """
 
     name: ClassVar[str] = "breakpoint"
@@ -49,6 +50,7 @@ class UserStop(Struct, kw_only=True):
     only: Callable[[], bool] | None = None
     at_hit: Callable[[], bool] | None = None
     event: str = ""
+    thread: tuple[int, int] | None = None
 
     @property
     def label(self) -> str:
@@ -119,7 +121,12 @@ class UserBreakpoint(UserStop, kw_only=True):
         if not self.locations:
             text = self.wanted.text if self.wanted is not None else ""
             return f"{text} {self.extra}".strip()
-        return place_text(self.locations[0].place)
+        place = self.locations[0].place
+        wanted = self.wanted
+        here = wanted is not None and wanted.address is not None and wanted.text[:1] != "*"
+        if here and place.file:
+            return f"{place.written}:{place.line}"  # the place where the user has stood
+        return place_text(place)
 
     @property
     def is_split(self) -> bool:
@@ -621,6 +628,8 @@ class UserStops:
         """
         if stop.only is not None:
             return stop.only()
+        if stop.thread and stop.thread[1] != self._control.session.machine.current.tid:
+            return False
         if stop.condition and not self._holds(stop):
             return False
         stop.hits += 1
@@ -634,8 +643,13 @@ class UserStops:
         return stops
 
 
-def placed_text(stop: UserBreakpoint) -> str:
-    """The line that says where a breakpoint has been placed (gdb/breakpoint.c, say_where)."""
+def placed_text(stop: UserBreakpoint, displacement: int = 0) -> str:
+    """The line that says where a breakpoint has been placed (gdb/breakpoint.c, say_where).
+
+    Args:
+        stop: the breakpoint.
+        displacement: the program's distance in memory from the addresses that are shown.
+    """
     kind = "Temporary breakpoint" if stop.temporary else "Breakpoint"
     kind = "Hardware assisted breakpoint" if stop.hardware else kind
     if not stop.locations:
@@ -647,7 +661,7 @@ def placed_text(stop: UserBreakpoint) -> str:
     elif first.file and stop.wanted is not None:
         where = f": {stop.wanted.text}."
     count = f" ({many} locations)" if many > 1 else ""
-    return f"{kind} {stop.number} at {first.address:#x}{where}{count}"
+    return f"{kind} {stop.number} at {first.address - displacement:#x}{where}{count}"
 
 
 def _is_probe(stop: UserStop) -> bool:

@@ -5,6 +5,7 @@ from typing import Final, TypeGuard
 
 from engine.language.value_types import VOID, pointer_to
 from engine.language.values import made
+from engine.session.debugger.breaking import Breaking
 from engine.session.debugger.debugger import Debugger
 from engine.session.debugger.script import lines_of as lines_of_script
 from engine.session.debugger.stops import (
@@ -23,22 +24,27 @@ _TYPE: Final = 14
 class StopTables:
     """Shows them as gdb does (gdb/breakpoint.c, print_one_breakpoint_location)."""
 
-    def __init__(self, debugger: Debugger) -> None:
-        """Show a debugger's."""
-        self._debugger = debugger
+    def __init__(self, debugger: Debugger, breaking: Breaking) -> None:
+        """Show a debugger's; `breaking` reads the numbers of some."""
+        self._debugger, self._breaking = debugger, breaking
 
     def info_breakpoints(self, rest: str) -> None:
         """Breakpoints and watchpoints, how often they were hit, and their conditions."""
-        self._table(list(self._debugger.stops.all.values()), "No breakpoints or watchpoints.")
+        self._table(list(self._debugger.stops.all.values()), "breakpoint or watchpoint", rest)
 
     def info_watchpoints(self, rest: str) -> None:
         """Watchpoints alone."""
-        self._table(self._debugger.stops.watchpoints, "No watchpoints.")
+        self._table(self._debugger.stops.watchpoints, "watchpoint", rest)
 
-    def _table(self, stops: Sequence[UserStop], nothing: str) -> None:
+    def _table(self, stops: Sequence[UserStop], what: str, rest: str) -> None:
+        """Show stops, those with the numbers in `rest` alone if there are any."""
         debugger = self._debugger
+        if rest:
+            wanted = set(self._breaking.numbers(rest))
+            stops = [stop for stop in stops if stop.number in wanted]
         if not stops:
-            debugger.put(nothing)
+            some = " or ".join(f"{word}s" for word in what.split(" or "))
+            debugger.put(f"No {what} matching '{rest}'." if rest else f"No {some}.")
             return
         put, digits = debugger.put, debugger.control.session.arch.bits // 4
         bare = STEPPED.kind, "catchpoint"
@@ -52,10 +58,13 @@ class StopTables:
         for stop in stops:
             keeps = "del " if stop.temporary else "dis " if stop.lasting else "keep"
             on = "y" if stop.on else "n"
-            where, what = _column(stop, digits)
-            put(f"{stop.number:<7} {stop.kind:<{wide}} {keeps} {on}   {where} {what}")
+            where, what = _column(stop, digits, debugger.displacement)
+            of_thread = f" thread {stop.thread[0]}" if stop.thread else ""
+            put(f"{stop.number:<7} {stop.kind:<{wide}} {keeps} {on}   {where} {what}{of_thread}")
             if stop.condition:
                 put(f"\tstop only if {stop.condition}")
+            if stop.thread:
+                put(f"\tstop only in thread {stop.thread[0]}")
             if stop.hits:
                 times = "time" if stop.hits == 1 else "times"
                 put(f"\t{stop.name} already hit {stop.hits} {times}")
@@ -73,12 +82,13 @@ class StopTables:
             for number, one in enumerate(stop.locations, 1):
                 on = "y" if one.on else "n"
                 on = on if one.valid else "N*"
-                where = f"0x{one.place.address:0{digits}x} {place_text(one.place)}"
+                at = one.place.address - debugger.displacement
+                where = f"0x{at:0{digits}x} {place_text(one.place)}"
                 put(f"{f'{stop.number}.{number}':<7} {'':<{wide}} {'':<4} {on:<3} {where}")
-        places = [one.place for stop in stops if _is_listed(stop) for one in stop.locations]
-        if places:
-            last = made(_DATA, places[-1].address, debugger.scope.order)
-            debugger.set_convenience("_", last)
+        listed = [stop for stop in stops if _is_listed(stop) and stop.locations]
+        if listed:  # the first location of the last one, as in gdb
+            at = listed[-1].locations[0].place.address - debugger.displacement
+            debugger.set_convenience("_", made(_DATA, at, debugger.scope.order))
         if any(
             not one.valid
             for stop in stops
@@ -95,7 +105,7 @@ def _is_listed(stop: UserStop) -> TypeGuard[UserBreakpoint]:
     )
 
 
-def _column(stop: UserStop, digits: int) -> tuple[str, str]:
+def _column(stop: UserStop, digits: int, displacement: int) -> tuple[str, str]:
     """The address of a stop in `info breakpoints`, and what stands behind it."""
     if not _is_listed(stop):
         return " " * (digits + 2), stop.what
@@ -103,4 +113,4 @@ def _column(stop: UserStop, digits: int) -> tuple[str, str]:
         return f"{'<PENDING>':<{digits + 2}}", stop.what
     if stop.is_split:
         return f"{'<MULTIPLE>':<{digits + 2}}", ""
-    return f"0x{stop.locations[0].place.address:0{digits}x}", stop.what
+    return f"0x{stop.locations[0].place.address - displacement:0{digits}x}", stop.what

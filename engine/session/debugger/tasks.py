@@ -48,7 +48,7 @@ class ThreadWords:
             debugger.put(f"Program terminated with signal {name}, {text}.")
         self._looking.show_frame()
         if len(core.threads) > 1:
-            debugger.put(f"[Current thread is 1 ({debugger.thread_text()})]")
+            debugger.put(f"[Current thread is 1 ({debugger.threads.text()})]")
 
     def gcore(self, rest: str) -> None:
         """Write a core file of the program as it stands: gcore [FILE]."""
@@ -80,7 +80,7 @@ class ThreadWords:
                     debugger.frames.heading(0, with_number=False) if debugger.frames.all else ""
                 )
             mark = "*" if tid == chosen else " "
-            rows.append((mark, str(number), debugger.thread_text(tid, with_name=True), frame))
+            rows.append((mark, str(number), debugger.threads.text(tid, with_name=True), frame))
         wide = max((len(row[2]) for row in rows), default=0)
         debugger.put(f"  Id   {'Target Id':<{wide}} Frame ")
         for mark, shown, text, frame in rows:
@@ -98,23 +98,22 @@ class ThreadWords:
         numbers = self._numbers()
         if not rest:
             number = next((n for n, tid in numbers.items() if tid == debugger.thread), 0)
-            debugger.put(f"[Current thread is {number} ({debugger.thread_text()})]")
+            debugger.put(f"[Current thread is {number} ({debugger.threads.text()})]")
             return
         if rest.startswith("apply"):
             self.apply(rest.removeprefix("apply").strip())
             return
         word, _, behind = rest.partition(" ")
         if word == "name":
-            debugger.name_thread(behind.strip())
+            debugger.threads.rename(behind.strip())
             return
         if word == "find":
             self._find(behind.strip())
             return
-        tid = numbers.get(debugger.value(rest).number)
-        if tid is None:
-            raise CommandError(f"Unknown thread {rest}.")
+        word = str(debugger.value(rest).number) if rest.startswith("$") else rest
+        _, tid = debugger.threads.named(word)
         self._choose(tid)
-        debugger.put(f"[Switching to thread {rest} ({debugger.thread_text()})]")
+        debugger.put(f"[Switching to thread {rest} ({debugger.threads.text()})]")
         self._looking.show_frame()
 
     def _find(self, rest: str) -> None:
@@ -126,7 +125,7 @@ class ThreadWords:
             raise CommandError(f"Invalid regexp: {error}") from None
         found = False
         for number, tid in self._numbers().items():
-            name, target = debugger.thread_name(tid), debugger.thread_text(tid)
+            name, target = debugger.threads.name(tid), debugger.threads.text(tid)
             for what, text in (("name", name), ("target id", target)):
                 if pattern.search(text):
                     debugger.put(f"Thread {number} has {what} '{text}'")
@@ -136,7 +135,7 @@ class ThreadWords:
 
     def _numbers(self) -> dict[int, int]:
         """Numbers of the threads there are, to their ids."""
-        return self._debugger.thread_numbers()
+        return self._debugger.threads.numbers()
 
     def _choose(self, tid: int) -> None:
         debugger = self._debugger

@@ -85,7 +85,7 @@ class VirtualTableWords:
         mark = " &" if is_reference(value.type) else ""
         inner = reach.used(value)
         if inner.type.resolved.kind is TypeKind.POINTER:
-            mark = " *"
+            mark = " * const" if inner.type.text.endswith("* const") else " *"
             if inner.type.resolved.target.resolved.kind is not TypeKind.RECORD or not inner.number:
                 return ""
             inner = reach.pointed(inner)

@@ -118,17 +118,18 @@ class Watching:
             CommandError: on nothing, or on what cannot be watched so.
         """
         debugger, stop = self._debugger, one.stop
-        found = dependence(text, debugger.scope)
+        found = dependence(text, debugger.guest_scope)
         value = found.value
         code = value is not None and value.type.kind is TypeKind.FUNCTION
         if value is not None and value.address is not None and not value.type.size and not code:
             raise CommandError(f"'{text}' has unknown type; cast it to its declared type")
-        if found.constant or code:
+        if (found.constant and not found.uses.local) or code:
             raise CommandError(f"Cannot watch constant value `{text}'.")
         if fixed:
-            one.place = location(text, debugger.scope)
+            one.place = location(text, debugger.guest_scope)
             return
-        if found.uses.registers:
+        # A variable that is a constant here is elsewhere later, as nothing but its place tells.
+        if found.uses.registers or found.constant:
             if not debugger.started:
                 raise CommandError("No registers.")
             if stop.sense is not CHANGES:

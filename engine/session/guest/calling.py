@@ -1,8 +1,9 @@
-"""A function of the guest, called by the user on a copy of the memory: nothing of it stays.
+"""A function of the guest, called by the user on a copy of the memory.
 
 The thread that stands goes on in the copy, with the function's arguments in its registers and a
 return address where nothing is mapped; the fault there is the return. Registers, memory, heap and
-mappings are as they were afterwards. What leaves the process, as text that is written, has
+mappings are as they were afterwards; what the function has done to memory is told, so that it can
+be carried over. What leaves the process, as text that is written, has
 happened; so has what the function does to shared memory and to descriptors. Other threads do not
 run meanwhile: a function that waits is given up.
 """
@@ -15,14 +16,13 @@ from typing import Final
 from msgspec import Struct
 
 from engine.arch.abivalues import Bank
-from engine.cpu.ram import PAGE, WRITE
-from engine.errors import CommandError, GuestFaultError
+from engine.errors import CommandError
 from engine.guest.hooks import SignalAnswer
-from engine.guest.memory import Memory
 from engine.linux import signals as sig
 from engine.linux.signals import PendingSignals
 from engine.linux.space import AddressSpace
 from engine.linux.thread import Thread
+from engine.session.guest.call_effects import CallEffects, call_effects
 from engine.session.guest.probing import Probing
 from engine.session.guest.session import Session
 
@@ -35,8 +35,6 @@ _LEAVING: Final = frozenset(
 )
 """Calls that would be there afterwards, or take the process away."""
 _ALL: Final = (1 << 64) - 1
-_LARGEST, _PIECE = 64 << 20, 64 << 10
-"""Bytes of a mapping that is compared with what it was, and of the pieces that are."""
 
 
 class CallArguments(Struct, frozen=True):
@@ -48,12 +46,14 @@ class CallArguments(Struct, frozen=True):
         real: floating-point numbers as the bits of their registers.
         stack: values that are passed on the stack.
         room: bytes that the caller gives for the result, whose address is passed; 0 for none.
+        makes: a constructor is called: the room is its object, and its address the first argument.
     """
 
     whole: tuple[int | bytes, ...] = ()
     real: tuple[int, ...] = ()
     stack: tuple[bytes, ...] = ()
     room: int = 0
+    makes: bool = False
 
 
 class CallOutcome(Struct, frozen=True):
@@ -62,12 +62,17 @@ class CallOutcome(Struct, frozen=True):
     Attributes:
         registers: those of its result, by name.
         room: the address that was given for the result; 0 for none.
-        pages: memory that it has changed, by the address of each page.
+        effects: what it has done to memory.
     """
 
     registers: dict[str, int]
     room: int = 0
-    pages: dict[int, bytes] = {}
+    effects: CallEffects = CallEffects()
+
+    @property
+    def pages(self) -> dict[int, bytes]:
+        """Memory that it has changed, by the address of each page."""
+        return self.effects.pages
 
 
 class FunctionCalls:
@@ -113,8 +118,8 @@ class FunctionCalls:
             room = self._enter(address, given)
             self._run(thread)
             values = session.cpu.read_registers(tuple(results))
-            pages = _changed(old.memory, thread.space.memory) if keeps else {}
-        return CallOutcome(dict(zip(results, values, strict=True)), room, pages)
+            effects = call_effects(old, thread.space) if keeps else CallEffects()
+        return CallOutcome(dict(zip(results, values, strict=True)), room, effects)
 
     # -- the copy ---------------------------------------------------------------------------
 
@@ -191,7 +196,8 @@ class FunctionCalls:
         if given.room:
             room = sp = (sp - given.room) & -_ALIGNED
             memory.write(room, bytes(given.room))
-            if arch.abi.calls is not None and arch.abi.calls.hidden_result:
+            hidden = arch.abi.calls is not None and arch.abi.calls.hidden_result
+            if given.makes or hidden:
                 whole.append(room)
         for one in given.whole:
             if isinstance(one, bytes):
@@ -201,7 +207,8 @@ class FunctionCalls:
             else:
                 whole.append(one)
         registers = arch.probes.arguments
-        vectors = len(arch.abi.calls.vectors) if arch.abi.calls is not None else 0
+        calls = arch.abi.calls
+        vectors = 0 if calls is None or calls.own_format else len(calls.vectors)
         if len(whole) > len(registers) or len(given.real) > vectors:
             raise CommandError(
                 f"Functions are called with up to {len(registers)} arguments here, "
@@ -273,34 +280,6 @@ class FunctionCalls:
         self._halted = self._halted or self._wanted()
         if self._halted:
             self._session.nudge()  # what has heard it would run on else
-
-
-def _changed(before: Memory, after: Memory) -> dict[int, bytes]:
-    """Private pages that are other than before, by address.
-
-    Mappings that are too large to be compared are left out.
-    """
-    found: dict[int, bytes] = {}
-    for mapping in after.mappings:
-        if mapping.shared or mapping.reserved or not mapping.perms & WRITE:
-            continue
-        if mapping.size > _LARGEST:
-            continue
-        for start in range(mapping.start, mapping.end, _PIECE):
-            size = min(_PIECE, mapping.end - start)
-            try:
-                new = after.peek(start, size)
-            except GuestFaultError:
-                continue
-            try:
-                old = before.peek(start, size)
-            except GuestFaultError:  # the function has mapped it
-                old = b""
-            if new != old:
-                for at in range(0, size, PAGE):
-                    if new[at : at + PAGE] != old[at : at + PAGE]:
-                        found[start + at] = new[at : at + PAGE]
-    return found
 
 
 def _take_over(before: PendingSignals, came: PendingSignals, pid: int) -> None:

@@ -192,7 +192,7 @@ class ProbedSpace:
             self.overlay.own_page = self._own_page
         space.modules.engine_name = self.manager.name
         hooks = space.hooks
-        hooks.stopped = self.manager.handle
+        hooks.stopped, hooks.passes_call = self.manager.handle, self.manager.passes_call
         hooks.hold, hooks.withdraw = self.manager.busy, self.manager.withdraw
         hooks.original_pc = self.manager.original_pc
         hooks.resolve_return = self.manager.resolve_return
@@ -295,7 +295,8 @@ class ProbedSpace:
             now.append(one)
         self._register(now)
         self.pending += later
-        self._place_further(now, 0, 1 << 64)
+        if now:
+            self._place_further(now, 0, 1 << 64)
 
     def _place_further(self, items: Iterable[Wanted] | None, start: int, size: int) -> None:
         """Place probes in further mappings of their files, in a range.

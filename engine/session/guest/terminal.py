@@ -134,6 +134,18 @@ class _TerminalEnd(HostIO):
         """Write; the number of bytes taken."""
         return self._terminal.writing(fd, data)
 
+    def has_room(self, fd: int) -> bool:
+        """True if the terminal is passed by."""
+        return self._terminal.passes_by()
+
+    def ioctl(self, fd: int, request: int, argument: bytes) -> bytes:
+        """Answer an ioctl, which may set other modes."""
+        self._terminal.forget_modes()
+        try:
+            return super().ioctl(fd, request, argument)
+        finally:
+            self._terminal.forget_modes()
+
 
 class GuestTerminal:
     """The two ends of a pseudo-terminal.
@@ -143,6 +155,7 @@ class GuestTerminal:
     Attributes:
         dropped: bytes of input that found no room.
         writing: carries a write of the guest's to a descriptor out; the bytes taken.
+        passes_by: True if `writing` takes all of a write that comes now, room or not.
     """
 
     def __init__(self, columns: int = 80, rows: int = 24) -> None:
@@ -157,12 +170,15 @@ class GuestTerminal:
         self._queued = 0
         self._ended, self._end = os.pipe()
         self.writing: Callable[[int, bytes], int] = os.write
+        self.passes_by: Callable[[], bool] = lambda: False
+        self._modes: int | None = None
         self.dropped = 0
         self._typed_at, self._stops = 0.0, False
         self.resize(columns, rows)
 
     def streams(self) -> tuple[HostStream, ...]:
         """Standard input, output and error of a guest."""
+        self.forget_modes()  # those of the guest before are taken back
         return tuple(HostStream(self._slave, _TerminalEnd(self), fl.O_RDWR) for _ in range(3))
 
     def resize(self, columns: int, rows: int) -> None:
@@ -200,7 +216,13 @@ class GuestTerminal:
 
         So it is until the guest sets other modes, or somebody types Ctrl-S.
         """
-        return not self._stops and termios.tcgetattr(self._slave)[1] == _USUAL
+        if self._modes is None:  # asked for each line of output
+            self._modes = termios.tcgetattr(self._slave)[1]
+        return not self._stops and self._modes == _USUAL
+
+    def forget_modes(self) -> None:
+        """Look at the modes again: the guest may have set others."""
+        self._modes = None
 
     def wait(self) -> bool:
         """Wait until there is something to `read`; False once all is out after `finish`."""

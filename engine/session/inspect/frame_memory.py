@@ -6,17 +6,19 @@ from engine.cpu.ram import PAGE
 from engine.language.values import MemoryPlace, Order
 from engine.linux.space import AddressSpace
 from engine.session.guest.session import Session
+from engine.session.inspect.stored_program import StoredProgram
 
 
 class FrameMemory:
     """Reads the memory of one program."""
 
-    def __init__(self, session: Session, elsewhere: AddressSpace | None) -> None:
+    def __init__(self, session: Session, elsewhere: AddressSpace | StoredProgram | None) -> None:
         """Take a program.
 
         Args:
             session: the guest.
-            elsewhere: its address space, where it is not that of the thread that runs.
+            elsewhere: its address space, where it is not that of the thread that runs; or its
+                files.
         """
         self._session, self._elsewhere = session, elsewhere
 
@@ -46,6 +48,8 @@ class FrameMemory:
 
     def _of_program(self, address: int, size: int) -> bytes:
         space, users = self._elsewhere, self._session.user_programs
+        if isinstance(space, StoredProgram):
+            return space.memory.read(address, size)
         if space is None or users is None:
             space = self._session.seen
             return space.hooks.original(address, space.memory.peek(address, size))

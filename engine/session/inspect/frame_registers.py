@@ -15,6 +15,8 @@ from engine.language.values import Order, RegisterPlace, TypedValue
 from engine.session.guest.session import Session
 from engine.session.protocol.frames import GuestFrame
 
+_IA64_EXTENDED: Final = 82
+"""Bits of a floating-point register of IA-64."""
 _CODE: Final = ct.pointer_to(ct.function_returning(ct.VOID))
 _DATA: Final = ct.pointer_to(ct.VOID)
 
@@ -42,7 +44,12 @@ class FrameRegisters:
     """
 
     def __init__(
-        self, session: Session, frame: GuestFrame | None, number: int, note: Callable[[str], None]
+        self,
+        session: Session,
+        frame: GuestFrame | None,
+        number: int,
+        note: Callable[[str], None],
+        now: Callable[[str], int],
     ) -> None:
         """Take a frame.
 
@@ -51,8 +58,9 @@ class FrameRegisters:
             frame: the frame; None for the processor's own registers.
             number: of the frame, 0 for the innermost.
             note: is told of each register that a value is read from.
+            now: reads a register of the thread that the frame is of, as it is now.
         """
-        self.outlive = False
+        self.outlive, self._now = False, now
         self._session, self._arch = session, session.arch
         self._frame, self._number, self.note = frame, number, note
         self._order: Order = "little" if session.arch.byteorder == "little" else "big"
@@ -87,7 +95,7 @@ class FrameRegisters:
         kept = self.outlive or name in self._constant()
         if frame is not None and elsewhere and not kept:
             return None
-        return self._session.cpu.read_register(name)
+        return self._now(name)
 
     def _constant(self) -> frozenset[str]:
         return frozenset(item.name for item in self._arch.registers if item.constant)
@@ -117,7 +125,7 @@ class FrameRegisters:
         return TypedValue(kind, lambda: raw, order=self._order)
 
     def _whole(self, item: Register) -> TypedValue:
-        size = item.bits // 8
+        size = -(-item.bits // 8)
         roles, number = self._arch.roles, self.held(item.name)
         self.note(item.name)
         kind: CType = number_of(item.bits)
@@ -132,6 +140,10 @@ class FrameRegisters:
             kind = _DATA
         if number is None:
             return TypedValue(kind, lambda: b"", missing="<not saved>")
+        if item.bits == _IA64_EXTENDED and self._arch.abi.results is not None:
+            kind = ct.number(TypeKind.FLOAT, 16, "builtin_type_ia64_ext")
+            stored = self._arch.abi.results().decode(number, 16)
+            return TypedValue(kind, lambda: stored, order=self._order)
         if item.flags:
             names = [name.upper() for bit, name in item.flags if number >> bit & 1]
             label = "[ " + "".join(f"{name} " for name in names) + "]"

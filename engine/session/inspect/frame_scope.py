@@ -8,23 +8,27 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from engine.errors import CommandError, ImageError
+from engine.errors import CommandError, GuestFaultError, ImageError
 from engine.guest.modules import Module
+from engine.image import Symbol
 from engine.image.callsites import CallSite, register_of
 from engine.image.datatypes import TypeKind
 from engine.image.dies import Unit
+from engine.image.dietypes import DieType
 from engine.image.expressions import OPTIMIZED_OUT, Term, VariableLocation, Where
 from engine.image.functions import CPP
+from engine.image.gotypes import dictionary_index, shape_of
 from engine.image.names import GlobalNames
 from engine.image.reader import DamagedError
 from engine.image.scopes import DieVariable, FunctionBlock, Scope, Variable
 from engine.language import value_types as ct
 from engine.language.convenience_functions import FUNCTIONS, ConvenienceFunction
 from engine.language.go_program import GO_MAIN, GoProgram
-from engine.language.languages import GO, C, Language, language_of
+from engine.language.languages import GO, RUST, C, Language, language_of
 from engine.language.user_printers import UserPrinters
 from engine.language.value_types import CType, MadeType
 from engine.language.values import MemoryPlace, Order, Place, RegisterPlace, TypedValue, made
+from engine.linux.space import AddressSpace
 from engine.session.guest.calling import CallArguments, CallOutcome
 from engine.session.guest.session import Session
 from engine.session.inspect.backtrace import LOOKED_AT, space_of
@@ -36,11 +40,19 @@ from engine.session.inspect.frame_values import KnownFrame, found_value
 from engine.session.inspect.function_results import FunctionResults
 from engine.session.inspect.passed_arguments import passed_arguments
 from engine.session.inspect.program_files import GO_TYPES, Files
+from engine.session.inspect.stored_program import StoredProgram
+from engine.session.inspect.thread_variables import library_variable
 from engine.session.inspect.variable_places import OPTIMIZED, VariablePlaces
 from engine.session.protocol.frames import GuestFrame
 
-_UNKNOWN_TEXT: Final = MadeType(TypeKind.FUNCTION, 1, "<text variable, no debug info>")
-_UNKNOWN_DATA: Final = MadeType(TypeKind.OTHER, 0, "<data variable, no debug info>")
+_CPP_CODE: Final = ct.pointer_to(MadeType(TypeKind.FUNCTION, 1, "void", ct.VOID))
+"""The type of the program counter in C++, where a function without parameters says so."""
+_UNKNOWN_TEXT: Final = MadeType(TypeKind.FUNCTION, 1, ct.UNKNOWN_FUNCTION)
+_UNKNOWN_CHOICE: Final = MadeType(TypeKind.FUNCTION, 1, ct.UNKNOWN_CHOICE)
+_UNKNOWN_DATA: Final = MadeType(TypeKind.OTHER, 0, ct.UNKNOWN_DATA)
+
+
+_SPOKEN: Final[Mapping[str, Language]] = {"rust": RUST, "go": GO}
 
 
 CallFunction = Callable[[int, CallArguments, tuple[str, ...], bool], CallOutcome]
@@ -75,6 +87,11 @@ class FrameScope:
         functions: Mapping[str, ConvenienceFunction] = FUNCTIONS,
         computed: Mapping[str, Callable[[], TypedValue]] = MappingProxyType({}),
         caller: "Callable[[], FrameScope | None] | None" = None,
+        called: "Callable[[str], FrameScope | None] | None" = None,
+        expand: Callable[[str], str] | None = None,
+        spoken: str = "",
+        read_register: Callable[[str], int] | None = None,
+        stored: StoredProgram | None = None,
     ) -> None:
         """Look at a frame.
 
@@ -94,7 +111,15 @@ class FrameScope:
             functions: of the debugger's own, by name without the dollar.
             computed: variables of the debugger's own that are found anew each time, likewise.
             caller: gives the frame that the function was called from; None where nobody asks.
+            called: gives the innermost call of a function, None for none; None where nobody asks.
+            expand: expands macros in an expression; None where none are known.
+            spoken: the language that the user has chosen, as gdb names it; "" for the code's.
+            read_register: reads a register of the thread in sight; None where it is the one
+                that the processor holds.
+            stored: the program's files, in place of its memory; None while there is a program.
         """
+        self._now = read_register or session.cpu.read_register
+        self._expand, self._spoken, self._called = expand, spoken, called
         self._caller = caller
         self._functions, self._computed = functions, computed
         self._session = session
@@ -102,12 +127,14 @@ class FrameScope:
         self._arch = session.arch
         self.frame = frame
         self._number = number
-        self._registers = FrameRegisters(session, frame, number, self._note_register)
+        self._registers = FrameRegisters(session, frame, number, self._note_register, self._now)
         self._write_memory, self._write_register = write_memory, write_register
         self._convenience, self._values = convenience, values
         self._call = call
         # Of a frame of another process nothing is changed and nothing called.
-        self._elsewhere = None if frame is None else space_of(session, frame)
+        self._elsewhere: AddressSpace | StoredProgram | None = stored
+        if frame is not None:
+            self._elsewhere = space_of(session, frame)
         self._memory = FrameMemory(session, self._elsewhere)
         if frame is not None and frame.thread:
             self._write_memory, self._call = _not_there, None
@@ -138,6 +165,11 @@ class FrameScope:
         )
 
     @property
+    def _space(self) -> AddressSpace | StoredProgram:
+        """The address space of the frame's program, or its files."""
+        return self._elsewhere or self._session.seen
+
+    @property
     def order(self) -> Order:
         """The order of bytes."""
         return "little" if self._arch.byteorder == "little" else "big"
@@ -149,29 +181,48 @@ class FrameScope:
 
     @cached_property
     def language(self) -> Language:
-        """The language of the frame's code; without a frame, of the program's main."""
+        """The language of the frame's code, or the chosen one; without a frame, that of main."""
+        if self._spoken:
+            return _SPOKEN.get(self._spoken, C)
         if self.frame is None:
-            main = self._session.seen.modules.main
+            main = self._space.modules.main
             return C if main is None else self._files.language(main)
         return C if self.scope is None else language_of(self.scope.language)
 
     @cached_property
     def go(self) -> GoProgram | None:
         """The types that a program of Go tells of; None for other programs."""
-        module = self._module or self._session.seen.modules.main
+        module = self._module or self._space.modules.main
         types = self._files.go(module) if module is not None else None
         if module is None or types is None:
             return None
         start = next(iter(module.symbols.find_all(GO_TYPES)))
         function = self.scope.function if self.scope is not None else GO_MAIN
-        return GoProgram(types, start.address + module.bias, function)
+        return GoProgram(types, start.address + module.bias, function, self._goroutine)
+
+    def _goroutine(self) -> int:
+        """The address of the goroutine on whose stack the frame is; 0 for none.
+
+        Raises:
+            CommandError: the program does not tell of its goroutines.
+        """
+        from engine.session.inspect.goroutines import Goroutines  # few expressions ask for them
+
+        if self.frame is None or isinstance(self._space, StoredProgram):
+            return 0
+        listed = Goroutines(self._session).listed(self._space)
+        sp = self._registers.held(self._arch.roles.sp) or 0
+        around = (one for one in listed.found if one.stack[0] <= sp < one.stack[1])
+        return next((one.address for one in around), 0)
 
     @property
     def is_cpp(self) -> bool:
         """True if the frame's code is C++'s; without a frame, if any of the program is."""
+        if self._spoken:
+            return self._spoken == "c++"
         if self.scope is not None:
             return self.scope.language in CPP
-        main = self._session.seen.modules.main
+        main = self._space.modules.main
         names = self._files.names(main) if self.frame is None and main is not None else None
         return isinstance(names, GlobalNames) and any(map(names.has_language, CPP))
 
@@ -191,7 +242,12 @@ class FrameScope:
         (NAME.constprop.0); gdb calls it as its source does (find_frame_funname() of stack.c).
         """
         by_dwarf = self.language.is_named_by_dwarf or not self.is_cpp
-        functions = self._functions_here() if by_dwarf else ()
+        return self.debug_function if by_dwarf else ""
+
+    @property
+    def debug_function(self) -> str:
+        """The function's name in the debug information; "" without any."""
+        functions = self._functions_here()
         depth = len(functions) - 1 - (self._depth or 0)
         return functions[depth].name if 0 <= depth < len(functions) else ""
 
@@ -212,6 +268,9 @@ class FrameScope:
         """A variable, function or enumerator; None where there is none."""
         if scope:
             return self._in_function(name, scope)
+        if name.endswith((")", ") const")):
+            described = self._by_signature(name)
+            return None if described is None else described[0]
         return self.local(name) or self._global(name) or self._in_space(name)
 
     def local(self, name: str) -> TypedValue | None:
@@ -228,9 +287,14 @@ class FrameScope:
         whole = self._cpp.whole_name(name) if self.is_cpp else ""
         return self._global(whole) if whole else None
 
-    def functions(self, name: str) -> list[TypedValue]:
+    def functions(self, name: str, *, nearest: bool = True) -> list[TypedValue]:
         """Functions of a name; those with no more in front than was asked are preferred."""
-        return [self._fixed(kind, address) for kind, address in self._cpp.functions(name)]
+        found = self._cpp.functions(name, nearest=nearest)
+        return [self._fixed(kind, address) for kind, address in found]
+
+    def is_namespace(self, name: str) -> bool:
+        """True if a name is that of a namespace of C++."""
+        return self.is_cpp and self._cpp.is_namespace(name)
 
     def linked(self, name: str) -> int | None:
         """The address of what the linker calls so, or its demangled name; None for none."""
@@ -239,7 +303,7 @@ class FrameScope:
     @property
     def _cpp(self) -> CppNames:
         """Names as C++ writes them."""
-        modules = self._files.modules(self._module, self._elsewhere)
+        modules = self._files.modules(self._module, self._space)
         pairs = [(module, self._files.names(module)) for module in modules]
         return CppNames(pairs, self._unit)
 
@@ -252,28 +316,66 @@ class FrameScope:
 
     def _in_function(self, name: str, function: str) -> TypedValue | None:
         """A variable that a function keeps between its calls, or one of a file."""
-        for module in self._files.modules(self._module, self._elsewhere):
+        is_known = False
+        for module in self._files.modules(self._module, self._space):
             names = self._files.names(module)
             found = names.function(function, self._unit) if names is not None else None
             if found is None:
                 continue
+            is_known = True
             scope = self._files.variables(module).scope(found[1])
             for variable in scope.visible if scope is not None else ():
-                if variable.name == name:
+                if variable.name != name:
+                    continue
+                if _lives_with_call(variable) and self._called is not None:
+                    around = self._called(function)
+                    if self.frame is None:
+                        raise CommandError("No frame selected.")
+                    if around is None:
+                        raise CommandError(f"No frame is currently executing in block {function}.")
+                    return around.local(name)
+                return self.of_variable(variable, module)
+        described = self._by_signature(function) if "(" in function else None
+        if described is not None:
+            _, module, link = described
+            scope = self._files.variables(module).scope(link)
+            for variable in scope.visible if scope is not None else ():
+                if variable.name == name and not _lives_with_call(variable):
                     return self.of_variable(variable, module)
+            return None
+        if is_known:
+            return None
         if "." in function:
             return self._global(name)
         raise CommandError(f'No symbol "{function}" in current context.')
 
+    def _by_signature(self, text: str) -> tuple[TypedValue, Module, int] | None:
+        """A function of C++ by its name with its parameters: `work(int)`; None for none.
+
+        Returns:
+            The function, its file, and its address there.
+        """
+        wanted = text.replace(" ", "")
+        for function in self.functions(text.partition("(")[0].strip(), nearest=False):
+            location = self._space.modules.locate(function.address or 0)
+            symbol, module = location.symbol, location.module
+            if symbol is None or module is None or location.offset:
+                continue
+            if symbol.demangled.replace(" ", "") == wanted:
+                return function, module, symbol.address
+        return None
+
     def _global(self, name: str) -> TypedValue | None:
-        for module in self._files.modules(self._module, self._elsewhere):
+        for module in self._files.modules(self._module, self._space):
             names = self._files.names(module)
             if names is None:
                 continue
             near = self._unit if module is self._module else None
             variable = names.variable(name, near)
             if variable is not None:
-                return self.of_variable(variable, module)
+                found = self.of_variable(variable, module)
+                copy = self._copied(name, module)
+                return found if copy is None else self._fixed(found.type, copy)
             function = names.function(name, near)
             if function is not None:
                 return self._fixed(function[0], function[1] + module.bias)
@@ -282,17 +384,52 @@ class FrameScope:
                 return made(constant[0], constant[1], self.order)
         return self._symbol(name)
 
+    def _copied(self, name: str, owner: Module) -> int | None:
+        """The address of the program's own copy of a library's variable; None without one."""
+        main = self._space.modules.main
+        if main is None or main is owner:
+            return None
+        for symbol in main.symbols.find_all(name):
+            if symbol.kind == "object" and symbol.binding != "local":
+                return symbol.address + main.bias
+        return None
+
     def _symbol(self, name: str) -> TypedValue | None:
         """A thing that only a symbol table knows."""
-        for module in self._files.modules(self._module, self._elsewhere):
+        for module in self._files.modules(self._module, self._space):
             for symbol in module.symbols.find_all(name):
-                kind = _UNKNOWN_TEXT if symbol.is_function else _UNKNOWN_DATA
+                kind: CType = _UNKNOWN_TEXT if symbol.is_function else _UNKNOWN_DATA
+                if kind is _UNKNOWN_DATA and symbol.kind != "tls":
+                    kind = self._declared(name) or kind
+                kind = _UNKNOWN_CHOICE if symbol.kind == "ifunc" else kind
+                if kind is _UNKNOWN_TEXT:
+                    kind = self._type_of_code(module, symbol.address) or kind
                 return self._fixed(kind, symbol.address + module.bias)
+        return None
+
+    def _type_of_code(self, module: Module, link: int) -> CType | None:
+        """The type of the function that begins at an address, by whatever name it is described."""
+        names = self._files.names(module)
+        block = self._files.variables(module).block_at(link) if names is not None else None
+        if names is None or block is None or block.functions[-1].start != link:
+            return None
+        if self.language is RUST:  # one name stands for all instances of a generic function
+            return None
+        found = names.function(block.functions[-1].name, None)
+        return found[0] if found is not None and found[1] == link else None
+
+    def _declared(self, name: str) -> CType | None:
+        """The type of a variable of a file without debug information, by a declaration."""
+        for module in self._files.modules(self._module, self._space):
+            names = self._files.names(module)
+            found = names.declared(name) if isinstance(names, GlobalNames) else None
+            if found is not None:
+                return found
         return None
 
     def symbol_size(self, name: str) -> int:
         """The size of a thing that a symbol table knows; 0 where none does."""
-        for module in self._files.modules(self._module, self._elsewhere):
+        for module in self._files.modules(self._module, self._space):
             for symbol in module.symbols.find_all(name):
                 return symbol.size
         return 0
@@ -312,18 +449,20 @@ class FrameScope:
         name = " ".join(words[1:] if word else words)
         if not word and len(words) > 1:
             return None  # C's own
-        for module in self._files.modules(self._module, self._elsewhere):
+        for module in self._files.modules(self._module, self._space):
             names = self._files.names(module)
             found = names.type(name, word, self._unit) if names is not None else None
             if found is not None:
                 return found
-        return self._cpp.template(name) if "<" in name else None
+        if "<" in name:
+            return self._cpp.template(name)
+        return self._cpp.type_within(name) if self.is_cpp and "::" in name and not word else None
 
     def prefers_type(self, name: str) -> bool:
         """True if a name is that of a type in a nearer file than that of a variable."""
         if self.local(name) is not None:
             return False
-        for module in self._files.modules(self._module, self._elsewhere):
+        for module in self._files.modules(self._module, self._space):
             names = self._files.names(module)
             if names is None:
                 continue
@@ -336,7 +475,7 @@ class FrameScope:
 
     def type_of_vtable(self, address: int) -> CType | None:
         """The type whose methods a table of Rust holds; None where nobody says."""
-        module = (self._elsewhere or self._session.seen).modules.at(address)
+        module = self._space.modules.at(address)
         names = self._files.names(module) if module is not None else None
         if module is None or not isinstance(names, GlobalNames):
             return None
@@ -346,7 +485,11 @@ class FrameScope:
 
     def register(self, name: str) -> TypedValue | None:
         """A register of the frame; the processor's own in the innermost one."""
-        return self._registers.typed(name)
+        found = self._registers.typed(name)
+        if found is not None and isinstance(self._elsewhere, StoredProgram):
+            raise CommandError("No registers.")
+        is_code = found is not None and name in ("pc", self._arch.roles.pc) and self.is_cpp
+        return replace(found, type=_CPP_CODE) if found is not None and is_code else found
 
     def registers(self) -> Mapping[str, TypedValue]:
         """General registers and flags, by name."""
@@ -397,11 +540,32 @@ class FrameScope:
                 found = self._computed_value(variable, module)
                 if found is not None:
                     return found
-            return self._places.located(variable.type, where, bias)
+            return self._places.located(self._real_type(variable.type), where, bias)
         except (ImageError, DamagedError):
             return self._places.lost(variable.type, "<the debug information is damaged>")
         finally:
             self._registers.outlive = False
+
+    def _real_type(self, kind: CType) -> CType:
+        """The type of a variable; in a generic function of Go the one that it is called for."""
+        if self.scope is None or self.scope.language != GO.code or not isinstance(kind, DieType):
+            return kind
+        index = dictionary_index(kind)
+        if index is None:
+            return kind
+        return self._of_dictionary(index) or shape_of(kind)
+
+    def _of_dictionary(self, index: int) -> CType | None:
+        """A type by its place in the dictionary of a generic function; None for none."""
+        hidden = self.scope.hidden if self.scope is not None else ()
+        dictionary = self.of_variable(hidden[0]) if hidden else None
+        if dictionary is None or dictionary.missing or self.go is None:
+            return None
+        try:
+            raw = self.read(dictionary.number + index * self.pointer, self.pointer)
+        except GuestFaultError:
+            return None
+        return self.go.dynamic(int.from_bytes(raw, self.order))
 
     def _is_kept_by_call(self, variable: Variable) -> bool:
         """True if a variable is where it was when the call that the frame has made returns.
@@ -444,11 +608,13 @@ class FrameScope:
             return self._registers.held(name) if name else None
 
         def of_thread(offset: int) -> int | None:
-            pointer = self._session.cpu.read_register(tls) if tls else None
-            main = module is (self._elsewhere or self._session.seen).modules.main
-            return thread_local(
-                module if main else None, self._arch.abi.thread_block, pointer, offset
-            )
+            pointer, abi = self._now(tls) if tls else None, self._arch.abi
+            if module is self._space.modules.main:
+                return thread_local(module, abi.thread_block, pointer, offset)
+            if not pointer or abi.thread_vector is None:
+                return None
+            files = self._files.modules(there=self._space)
+            return library_variable(module, files, pointer, abi.thread_vector, offset, self.read)
 
         entry = self._entry_values
         return KnownFrame(
@@ -542,6 +708,10 @@ class FrameScope:
         """Functions of the user's that print values; None for none."""
         return self._session.printers
 
+    def expanded(self, text: str) -> str:
+        """An expression with the macros of the code there expanded."""
+        return text if self._expand is None else self._expand(text)
+
     def afterwards(self, pages: Mapping[int, bytes]) -> "FrameScope":
         """The same with other memory in some pages: what a called function has left."""
         if pages is self.pages:
@@ -564,7 +734,7 @@ class FrameScope:
             if self._number:
                 raise CommandError(f"${place.name} can be changed in frame 0 only")
             width = next(r.bits for r in self._arch.registers if r.name == place.name) // 8
-            old = self._session.cpu.read_register(place.name).to_bytes(width, "little")
+            old = self._now(place.name).to_bytes(width, "little")
             part = data if self.order == "little" else data[::-1]
             start = place.offset
             fresh = old[:start] + part[: width - start] + old[start + len(part) :]
@@ -572,30 +742,44 @@ class FrameScope:
         else:
             raise CommandError("Left operand of assignment is not an lvalue.")
 
+    def construct(self, address: int, kind: CType, arguments: list[TypedValue]) -> TypedValue:
+        """Make an object by a constructor, on a copy of the memory."""
+        if self._call is None:
+            raise CommandError("Functions of the program are not called here.")
+        room = max(kind.size or 0, 1)
+        language = self.language.code
+        given = passed_arguments(self._arch, arguments, language, room, makes=True)
+        return self._left(kind, self._call(address, given, (), True))
+
+    def _left(self, kind: CType, outcome: CallOutcome) -> TypedValue:
+        """A value that a function has left in the room that it was given."""
+        around = self.afterwards(outcome.pages)
+        found = TypedValue(
+            kind,
+            lambda: around.read(outcome.room, kind.size or 0),
+            MemoryPlace(outcome.room),
+            order=self.order,
+        )
+        _ = found.raw
+        return replace(found, pages=outcome.pages, kept=True)
+
     def call(self, address: int, result: CType, arguments: list[TypedValue]) -> TypedValue:
         """Call a function on a copy of the memory."""
         if self._call is None:
             raise CommandError("Functions of the program are not called here.")
-        results = self.results
+        results, language = self.results, self.language.code
         if result.resolved.kind is TypeKind.VOID:
-            self._call(address, passed_arguments(self._arch, arguments), (), False)
+            self._call(address, passed_arguments(self._arch, arguments, language), (), False)
             return TypedValue(ct.VOID, lambda: b"", order=self.order)
-        in_memory = results.is_in_memory(result)
-        given = passed_arguments(self._arch, arguments, (result.size or 0) * in_memory)
+        in_memory = results.is_in_memory(result, language)
+        room = (result.size or 0) * in_memory
+        given = passed_arguments(self._arch, arguments, language, room)
         keeps = result.resolved.kind in (TypeKind.RECORD, TypeKind.POINTER)
-        names = () if in_memory else results.registers(result)
+        names = () if in_memory else results.registers(result, language)
         outcome = self._call(address, given, names, keeps)
-        around = self.afterwards(outcome.pages)
         if in_memory:
-            returned = TypedValue(
-                result,
-                lambda: around.read(outcome.room, result.size or 0),
-                MemoryPlace(outcome.room),
-                order=self.order,
-            )
-            _ = returned.raw
-            return replace(returned, pages=outcome.pages, kept=True)
-        found = results.value(result, outcome.registers.__getitem__)
+            return self._left(result, outcome)
+        found = results.value(result, outcome.registers.__getitem__, language=language)
         assert found is not None, "registers hold it"
         return replace(found, pages=outcome.pages)
 
@@ -603,16 +787,36 @@ class FrameScope:
 
     def symbol(self, address: int) -> str:
         """An address as "main+4"; "" where no symbol covers it."""
-        location = (self._elsewhere or self._session.seen).modules.locate(address)
+        location = self._space.modules.locate(address)
         if location.symbol is None:
             return location.engine
         name, module = location.symbol.demangled, location.module
+        if module is not None:
+            name += module.symbols.version_behind(location.symbol)
         by_dwarf = self.language.is_named_by_dwarf
+        if self.is_cpp and module is self._module:  # main has its parameters, too
+            by_dwarf = not location.symbol.name.startswith("_")
         if by_dwarf and module is not None and location.symbol.is_function:
             block = self._files.variables(module).block_at(address - module.bias)
             name = name if block is None else block.functions[-1].name  # types and all
+        elif self.language is C and not self.is_cpp and module is not None:
+            name, start = self._described(module, location.symbol, name)
+            return f"{name}+{address - start}" if address != start else name
         offset = f"+{location.offset}" if location.offset else ""
         return f"{name}{offset}"
+
+    def _described(self, module: Module, symbol: Symbol, name: str) -> tuple[str, int]:
+        """The name of what a symbol covers, and its address: as debug information calls it.
+
+        A symbol that begins inside of what is described there stands for a part of it, and keeps
+        its name (gdb/printcmd.c, build_address_symbolic).
+        """
+        start = symbol.address
+        block = self._files.variables(module).block_at(start) if symbol.is_function else None
+        outer = None if block is None else block.functions[-1]
+        if outer is not None and outer.start == start:
+            name = outer.name
+        return name, start + module.bias
 
     @property
     def results(self) -> FunctionResults:

@@ -5,7 +5,7 @@ which no unwind rule has brought back is said to be unknown, never guessed.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -14,13 +14,16 @@ from engine.errors import CommandError, GuestFaultError, ImageError
 from engine.image.expressions import Where
 from engine.image.reader import DamagedError
 from engine.image.scopes import Variable
-from engine.language.values import TypedValue
+from engine.image.variables import Variables
 from engine.session.guest.session import Session
-from engine.session.inspect.frame_scope import FrameScope
-from engine.session.inspect.program_files import Files
-from engine.session.inspect.value_lines import ValueLines
+from engine.session.inspect.backtrace import space_of
 from engine.session.protocol.frames import GuestFrame, VariableView
 from engine.session.protocol.views import PartsView
+
+if TYPE_CHECKING:  # most of `engine.language`: not for programs without variables
+    from engine.language.values import TypedValue
+    from engine.session.inspect.frame_scope import FrameScope
+    from engine.session.inspect.program_files import Files
 
 FRAMES: Final = 8
 """Frames whose variables are read, the innermost ones: a deep recursion has the same in each."""
@@ -31,7 +34,7 @@ _MOST: Final = 64
 class _FrameContents(Struct, frozen=True):
     """The variables of a frame, in the order in which they are shown."""
 
-    scope: FrameScope
+    scope: "FrameScope"
     variables: tuple[Variable, ...]
 
 
@@ -41,18 +44,24 @@ class FrameVariables:
     def __init__(self, session: Session) -> None:
         """Nothing is read yet."""
         self._session = session
-        self._files = Files(session)
+        self._files: Files | None = None
+        self._looked: dict[int, Variables] = {}
         self._frames: list[_FrameContents | None] = []
+        self._places: list[tuple[GuestFrame, int, bool, bool]] = []
 
     def of_frames(self, frames: Sequence[GuestFrame]) -> list[tuple[VariableView, ...]]:
-        """The variables of each frame, parameters first; of an inlined one its own."""
-        self._frames = []
+        """The variables of each frame, parameters first; of an inlined one its own.
+
+        Those of `FRAMES` are read, and of a frame further out where `of_frame` asks for it.
+        """
+        self._frames, self._places = [], []
         exact, level = True, 0
         for number, frame in enumerate(frames):
             here: _FrameContents | None = None
             syscall = frame.source == "syscall"
+            innermost = not number or not frames[number - 1].inlined
+            self._places.append((frame, level, exact, innermost))
             if number < FRAMES and not syscall and not frame.signal:
-                innermost = not number or not frames[number - 1].inlined
                 here = self._contents(frame, level, exact, innermost)
             self._frames.append(here)
             level += not syscall and not frame.inlined
@@ -60,9 +69,26 @@ class FrameVariables:
             exact = frame.signal or syscall or (frame.inlined and exact)
         return [() if here is None else tuple(_views(here)) for here in self._frames]
 
+    def of_frame(self, number: int) -> tuple[VariableView, ...]:
+        """The variables of one frame of those asked for last, however far out."""
+        if not 0 <= number < len(self._places):
+            return ()
+        here, place = self._frames[number], self._places[number]
+        if here is None and place[0].source != "syscall" and not place[0].signal:
+            here = self._frames[number] = self._contents(*place)
+        return () if here is None else tuple(_views(here))
+
     def _contents(
         self, frame: GuestFrame, level: int, exact: bool, innermost: bool
     ) -> _FrameContents | None:
+        if self._files is None:
+            if not self._has_scope(frame, exact):
+                return None
+            from engine.session.inspect.program_files import Files
+
+            self._files = Files(self._session)
+        from engine.session.inspect.frame_scope import FrameScope
+
         frame_scope = FrameScope(
             self._session,
             self._files,
@@ -89,6 +115,18 @@ class FrameVariables:
             return None
         return _FrameContents(frame_scope, tuple(wanted[:_MOST]))
 
+    def _has_scope(self, frame: GuestFrame, exact: bool) -> bool:
+        """True if debug information describes a frame's function, or is damaged there."""
+        place = frame.pc if exact else frame.pc - 1
+        module = (space_of(self._session, frame) or self._session.seen).modules.at(place)
+        if module is None:
+            return False
+        variables = self._looked.setdefault(id(module.image), Variables(module.image))
+        try:
+            return variables.scope(place - module.bias) is not None
+        except (ImageError, DamagedError):
+            return True
+
     def parts(
         self, frame: int, variable: int, steps: Sequence[int], first: int, count: int
     ) -> PartsView | None:
@@ -109,15 +147,17 @@ class FrameVariables:
 
 
 def parts_of(
-    scope: FrameScope,
+    scope: "FrameScope",
     name: str,
-    value: TypedValue,
+    value: "TypedValue",
     steps: Sequence[int],
     first: int,
     count: int,
     letter: str = "",
 ) -> PartsView:
     """A value, and parts of a part of it; what cannot be read says so in place of them."""
+    from engine.session.inspect.value_lines import ValueLines
+
     lines = ValueLines(scope)
     own = lines.shown(name, value, letter)
     try:
@@ -132,6 +172,8 @@ def parts_of(
 
 
 def _views(here: _FrameContents) -> Iterator[VariableView]:
+    from engine.session.inspect.value_lines import ValueLines
+
     lines = ValueLines(here.scope)
     for item in here.variables:
         try:

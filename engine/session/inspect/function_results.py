@@ -1,16 +1,17 @@
 """Results of functions that have just returned, by the classes of the processor's ABI."""
 
 from collections.abc import Callable, Sequence
-from typing import Final
+from typing import Final, cast
 
-from engine.arch.abivalues import Bank, RegisterPart, ResultPlaces, ValueShape
+from engine.arch.abivalues import Bank, RegisterPart, ResultPlaces
 from engine.arch.base import Arch
 from engine.errors import CommandError
+from engine.image.datatypes import DataType, TypeKind
+from engine.image.rust_passing import RUST, rust_parts
 from engine.image.valueshapes import UnknownShapeError, shape_of
 from engine.language.value_types import CType
 from engine.language.values import MemoryPlace, Order, TypedValue
 
-_RUST: Final = 0x1C
 _WORD: Final = 8
 
 
@@ -113,12 +114,12 @@ class FunctionResults:
         if abi.divide is None or abi.results is None:
             raise CommandError(f"results of functions are not known on {self._arch.name}")
         try:
-            shape = shape_of(kind)
+            if language == RUST and kind.resolved.kind is TypeKind.RECORD:
+                parts = rust_parts(cast("DataType", kind.resolved), is_result=True)
+            else:
+                parts = abi.divide(shape_of(kind))
         except UnknownShapeError as error:
             raise CommandError(str(error)) from error
-        if language == _RUST and not _is_as_in_c(shape):
-            raise CommandError(f"{kind.text}: how Rust returns it is not fixed")
-        parts = abi.divide(shape)
         places = abi.results()
         if parts is None:
             return places, None
@@ -146,9 +147,3 @@ class FunctionResults:
         upper = places.upper.get(name)
         longer = part.bank is Bank.FLOAT and 8 * part.size > self._bits(name)
         return (name, upper) if upper and longer else (name,)
-
-
-def _is_as_in_c(shape: ValueShape) -> bool:
-    """True for a type of Rust that its compiler returns as C's: a scalar, or two words."""
-    sizes = [scalar.size for scalar in shape.scalars]
-    return not shape.is_record or len(sizes) == 1 or sizes == [_WORD, _WORD]

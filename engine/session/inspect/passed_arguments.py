@@ -1,39 +1,51 @@
 """Arguments of a call in the registers and on the stack, by the processor's ABI."""
 
 from collections.abc import Sequence
+from typing import cast
 
 from engine.arch.abivalues import Bank
 from engine.arch.base import Arch
 from engine.errors import CommandError
-from engine.image.datatypes import TypeKind
+from engine.image.datatypes import DataType, TypeKind
+from engine.image.rust_passing import RUST, rust_parts
 from engine.image.valueshapes import UnknownShapeError, shape_of
 from engine.language.values import Order, TypedValue
 from engine.session.guest.calling import CallArguments
 
 
-def passed_arguments(arch: Arch, values: Sequence[TypedValue], room: int = 0) -> CallArguments:
+def passed_arguments(
+    arch: Arch,
+    values: Sequence[TypedValue],
+    language: int = 0,
+    room: int = 0,
+    *,
+    makes: bool = False,
+) -> CallArguments:
     """The arguments of a call.
 
     Args:
         arch: the processor.
         values: each in the type that the function takes; an array without a place is put into
             memory, and its address is passed.
+        language: DW_LANG_* of the code that calls.
         room: bytes that the caller gives for the result; 0 for none.
+        makes: the result is the object that a constructor makes.
 
     Raises:
         CommandError: one is not passed here.
     """
-    passed = _Passed(arch)
+    passed = _Passed(arch, is_rust=language == RUST)
     for value in values:
         passed.add(value)
-    return CallArguments(tuple(passed.whole), tuple(passed.real), tuple(passed.stack), room)
+    whole, real, stack = tuple(passed.whole), tuple(passed.real), tuple(passed.stack)
+    return CallArguments(whole, real, stack, room, makes)
 
 
 class _Passed:
     """Arguments so far."""
 
-    def __init__(self, arch: Arch) -> None:
-        self._arch = arch
+    def __init__(self, arch: Arch, *, is_rust: bool) -> None:
+        self._arch, self._is_rust = arch, is_rust
         self.whole: list[int | bytes] = []
         self.real: list[int] = []
         self.stack: list[bytes] = []
@@ -65,15 +77,17 @@ class _Passed:
             raise CommandError(refusal)
         try:
             shape = shape_of(value.type)
+            of_rust = rust_parts(cast("DataType", value.type.resolved)) if self._is_rust else None
         except UnknownShapeError as error:
             raise CommandError(str(error)) from error
         raw = value.raw
         # What the function does to the object, it does to a copy of the memory.
         plain = value.address is not None and not value.pages
         whole = value.address if plain and value.address is not None else raw
-        parts = None if shape.by_reference else divide(shape)
+        by_reference = shape.by_reference or calls.by_reference or self._is_rust
+        parts = of_rust if self._is_rust else None if shape.by_reference else divide(shape)
         if parts is None:
-            if shape.by_reference or calls.by_reference:
+            if by_reference:
                 self.whole.append(whole)
             else:
                 self.stack.append(raw)

@@ -1,5 +1,6 @@
 """The debug information of the files that a guest has in memory, each opened once."""
 
+from collections.abc import Callable
 from typing import Final
 
 from engine.errors import ImageError
@@ -15,6 +16,8 @@ from engine.language.go_program import GO_MAIN
 from engine.language.languages import GO, RUST, C, Language
 from engine.linux.space import AddressSpace
 from engine.session.guest.session import Session
+from engine.session.inspect.linkmap import link_maps
+from engine.session.inspect.stored_program import StoredProgram
 
 GO_TYPES: Final = "runtime.types"
 """Symbol of the first of the types that the runtime of Go describes."""
@@ -23,11 +26,18 @@ _SCOPES: Final = 64
 
 
 class Files:
-    """The debug information of a guest's files, each opened once."""
+    """The debug information of a guest's files, each opened once.
 
-    def __init__(self, session: Session) -> None:
+    Attributes:
+        stored: gives the program's files where they are looked at in place of its memory.
+    """
+
+    def __init__(
+        self, session: Session, stored: Callable[[], StoredProgram | None] = lambda: None
+    ) -> None:
         """Nothing is opened yet."""
         self._session = session
+        self.stored = stored
         self._known: dict[int, tuple[ElfImage, Variables, FileNames | None]] = {}
         self._functions: dict[int, NamedFunctions] = {}
         self._languages: dict[int, Language] = {}
@@ -112,20 +122,37 @@ class Files:
                 return found
         return path
 
+    def loaded_names(self, there: AddressSpace) -> dict[str, str]:
+        """Paths of libraries in memory, to the names that their loader has for them.
+
+        The paths are real ones; a loader opens "/lib/libm.so.6", which leads there.
+        """
+        main = there.modules.main
+        if main is None or main.image.bits != 64 or main.image.byteorder != "little":
+            return {}
+        by_bias = {module.bias: module for module in self.modules(there=there)}
+        return {
+            by_bias[bias].name: name
+            for name, _, bias, _ in link_maps(main, there.memory.peek)
+            if name and bias in by_bias
+        }
+
     def modules(
-        self, first: Module | None = None, there: AddressSpace | None = None
+        self, first: Module | None = None, there: AddressSpace | StoredProgram | None = None
     ) -> list[Module]:
         """The files in memory: one first, then the program, then the others by address.
 
         Args:
             first: that one.
-            there: the address space, where it is not that of the thread that runs.
+            there: the address space or the stored program; the one in sight if not given.
         """
-        space = there or self._session.seen
+        space = there or self.stored() or self._session.seen
         found: dict[int, Module] = {}
         for module in (first, space.modules.main):
             if module is not None:
                 found[id(module.image)] = module
+        if isinstance(space, StoredProgram):
+            found |= {id(module.image): module for module in space.modules.known}
         for mapping in space.memory.mappings:
             if mapping.perms and not mapping.reserved:
                 other = space.modules.at(mapping.start)

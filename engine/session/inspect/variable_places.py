@@ -3,6 +3,8 @@
 from collections.abc import Callable
 from typing import Final
 
+from msgspec.structs import replace
+
 from engine.arch.base import Arch
 from engine.image.datatypes import TypeKind
 from engine.image.expressions import Term, VariableLocation, Where
@@ -33,10 +35,17 @@ class VariablePlaces:
         self._arch, self._registers, self._read, self._peek = arch, registers, read, peek
         self._order: Order = "little" if arch.byteorder == "little" else "big"
         self._names = {one.dwarf: one.name for one in arch.registers if one.dwarf is not None}
+        calls, results = arch.abi.calls, arch.abi.results
+        own_format = calls is not None and calls.own_format and results is not None
+        self._decode = results().decode if own_format and results is not None else None
 
     def register_name(self, number: int) -> str:
         """A register by its DWARF number; "" for none."""
         return self._names.get(number, "")
+
+    def _is_float(self, number: int) -> bool:
+        one = next((one for one in self._arch.registers if one.dwarf == number), None)
+        return one is not None and one.group == "float"
 
     def lost(self, kind: CType, why: str) -> TypedValue:
         """A value that is not there; `why` is shown in its place."""
@@ -65,6 +74,11 @@ class VariablePlaces:
                 self._registers.note(name)
                 if number is None:
                     return self.lost(kind, "<not saved>" if name else OPTIMIZED)
+                if self._decode is not None and self._is_float(where.register):
+                    if size not in (4, 8, 16):
+                        return self.lost(kind, OPTIMIZED)
+                    stored = self._decode(number, size)
+                    return TypedValue(kind, lambda: stored, order=order)
                 raw = number.to_bytes(max(size, 64), order)
                 cut = raw[:size] if order == "little" else raw[-size:]
                 return TypedValue(kind, lambda: cut, RegisterPlace(name), order=order)
@@ -80,13 +94,18 @@ class VariablePlaces:
 
     def _pieces(self, kind: CType, where: VariableLocation, bias: int) -> TypedValue:
         """A value whose parts are in several places."""
-        raw = b""
+        found: list[tuple[int, bytes]] = []
+        at = 0
         for size, piece in where.pieces:
             held = ct.UNSIGNED_LONG if size <= 8 else ct.number(TypeKind.UNSIGNED, size, "")
             part = self.located(held, piece, bias)
-            if part.missing:
-                return self.lost(kind, OPTIMIZED)
-            raw += part.raw[:size].ljust(size, b"\0")
+            if not part.missing:
+                found.append((at, part.raw[:size].ljust(size, b"\0")))
+            at += size
+        if len(found) < len(where.pieces):
+            return replace(self.lost(kind, OPTIMIZED), pieces=tuple(found))
+        # Go's compiler (1.19) tells of more pieces than the value has bytes.
+        raw = b"".join(piece for _, piece in found)[: kind.size]
         return TypedValue(kind, lambda: raw, order=self._order)
 
     def _term(self, term: Term, bias: int) -> int | None:

@@ -20,7 +20,7 @@ from engine.probes.point_state import Stage
 from engine.session.guest.probed_space import ProbedSpace
 from engine.session.guest.session import Session
 from engine.session.inspect.backtrace import Backtraces, comparison, space_of
-from engine.session.inspect.frame_variables import FrameVariables
+from engine.session.inspect.frame_variables import FRAMES, FrameVariables
 from engine.session.inspect.telescope import Telescope
 from engine.session.protocol.frames import GuestFrame
 from engine.session.protocol.views import (
@@ -213,11 +213,19 @@ class Viewing:
             self.frames(*self._asked)
         return f"{self.unwinder.name}: {self.unwinder.text}"
 
-    def same_frames(self) -> tuple[tuple[GuestFrame, ...], str]:
-        """Return the frames of the last stop."""
-        return self._frames
+    def same_frames(self, frame: int = 0) -> tuple[tuple[GuestFrame, ...], str]:
+        """The last backtrace again, with the variables of a frame that is looked at.
 
-    # -- code and memory ------------------------------------------------------------------
+        Args:
+            frame: its number.
+        """
+        views, end = self._frames
+        if FRAMES <= frame < len(views) and not views[frame].variables:
+            found = self.variables.of_frame(frame)
+            if found:
+                shown = replace(views[frame], variables=found)
+                self._frames = (*views[:frame], shown, *views[frame + 1 :]), end
+        return self._frames
 
     def planted(self) -> dict[int, bytes]:
         """The bytes that stand in place of original ones, by address."""

@@ -582,11 +582,13 @@ def guest_address(place: Place, modules: Modules, memory: Memory) -> int | None:
             return address
     if offset is None:
         return None
+    around = place.around
+    inode, paths = around.inode, around.paths
     for mapping in memory.mappings:
         if (
             mapping.perms & EXECUTE
-            and place.is_in(mapping)
             and mapping.offset <= offset < mapping.offset + mapping.size
+            and shows_file(mapping, inode, paths)
         ):
             return mapping.start + offset - mapping.offset
     return None

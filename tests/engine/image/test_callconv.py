@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 from typing import cast
 
 import pytest
+from msgspec.structs import replace
 
 from engine.arch import by_name
 from engine.arch.abi import CallConvention
@@ -162,3 +163,30 @@ def test_a_big_result_takes_a_register(hidden: bool) -> None:
 def test_a_big_record_by_value() -> None:
     convention = Convention("x86_64", more={"by_reference": False})
     assert convention.places(record(LONG, LONG, LONG), LONG) == ["stack+0", "r10"]
+
+
+@pytest.mark.parametrize(
+    ("parameters", "places"),
+    [
+        # Itanium Software Conventions, 8.5: one row of words, eight of them in r32 to r39.
+        ([LONG] * 9 + [INT], [f"r{32 + n}" for n in range(8)] + ["stack+0", "stack+8"]),
+        ([INT, DOUBLE, FLOAT, CHAR], ["r32", "r136", "r137", "r35"]),
+        ([DOUBLE] * 9, [f"r{136 + n}" for n in range(8)] + ["stack+0"]),
+        ([record(DOUBLE, DOUBLE), DOUBLE, INT], ["8:r136 8:r137", "r138", "r35"]),
+        ([record(FLOAT, FLOAT, FLOAT), INT], ["4:r136 4:r137 4:r138", "r34"]),
+        ([record(DOUBLE, LONG), CHAR], ["8:r32 8:r33", "r34"]),
+        ([*[LONG] * 7, record(LONG, LONG), INT], [*(f"r{32 + n}" for n in range(7)),
+            "8:r39 8:stack+0", "stack+8"]),
+        ([*[LONG] * 7, record(DOUBLE, DOUBLE)], [*(f"r{32 + n}" for n in range(7)),
+            "8:r136 8:stack+0"]),
+        ([INT, Kind(TypeKind.FLOAT, 16), INT], ["r32", "r136", "r36"]),
+        ([INT, Kind(TypeKind.SIGNED, 16), INT], ["r32", "8:r34 8:r35", "r36"]),
+    ],
+)  # fmt: skip
+def test_ia64_passes_words_in_a_row(parameters: list[Kind], places: list[str]) -> None:
+    convention = by_name("ia64").abi.calls
+    assert convention is not None
+    row = replace(convention, stack=(2, 0))
+    kinds = [cast(DataType, kind) for kind in parameters]
+    found = entry_locations(row, kinds, cast(DataType, VOID), _C, vectors=True)
+    assert [short(where) for where in found] == places

@@ -59,6 +59,8 @@ def test_c(folder: Path) -> None:
     assert green is not None
     assert (green[0].text, green[1]) == ("enum color", 5)
     assert names.type("nowhere") is None
+    listed = [entry.name for entry in names.listed("enumerator")]
+    assert listed == ["RED", "GREEN", "BLUE", "F_A", "F_B", "F_C"]
 
 
 def test_cplusplus(folder: Path) -> None:
@@ -72,6 +74,14 @@ def test_cplusplus(folder: Path) -> None:
     assert total.type.text == "int"
     count = names.variable("geo::Shape::count")
     assert count is not None
+    listed = [entry.name for entry in names.listed("enumerator")]
+    assert [name for name in listed if name.startswith("geo")] == [
+        "geo::Kind::Circle",
+        "geo::Kind::Square",
+    ]
+    types = [entry.name for entry in names.listed("type")]
+    assert "geo::Circle" in types
+    assert "Circle" not in types  # nor the last part of any other
     area = names.function("geo::Circle::area")
     assert area is not None
     assert area[0].text.startswith("double (")

@@ -339,6 +339,9 @@ def test_words_and_spellings() -> None:
     assert identifier("operator new(unsigned long)") == ""
     assert "f (.cold)" not in spellings("f() (.cold)")
     assert spellings("f() (.cold)") == {"f() (.cold)"}
+    nested = spellings("int ns::f<A<B<int> > >(A<B<int> >)")
+    assert {"ns::f<A<B<int> > >", "ns::f<A<B<int>>>", "ns::f<A<B<int>>>(A<B<int>>)"} <= nested
+    assert "operator>>" not in spellings("operator> >(A)")
 
 
 def test_queries_that_are_no_names() -> None:

@@ -142,7 +142,11 @@ def test_arguments_are_those_of_delve() -> None:
 )
 def test_finish_tells_all_results(flags: tuple[str, ...], names: list[str]) -> None:
     lines = [f"break main.{name}" for name in names]
-    lines += ["run", *["echo @\\n", "finish", "continue"] * len(names)]
+    lines += [
+        "set print thread-events off",
+        "run",
+        *["echo @\\n", "finish", "continue"] * len(names),
+    ]
     parts = said(config(*flags), *lines).split("@\n")[1:]
     for name, text in zip(names, parts, strict=True):
         wanted = RETURNS[name]

@@ -6,7 +6,7 @@ import pytest
 
 from engine.errors import CommandError
 from engine.language.go_syntax import parse_go
-from engine.language.go_values import go_quoted, go_real
+from engine.language.go_values import go_quoted, go_real, go_time
 from engine.language.syntax import Expression
 
 
@@ -71,3 +71,17 @@ def test_numbers(number: float, size: int, text: str) -> None:
 def test_texts_are_quoted_as_strconv_quotes() -> None:
     raw = 'a"\\\t\x00\x7fé'.encode() + b"\xff" + "\u200b😀".encode()
     assert go_quoted(raw) == '"a\\"\\\\\\t\\x00\\x7fé\\xff\\u200b😀"'
+
+
+@pytest.mark.parametrize(
+    ("wall", "ext", "text"),
+    [
+        (0, 0, "0001-01-01T00:00:00Z"),
+        (123456789, 63718576245, "2020-02-29T12:30:45Z"),
+        (0, -157813473294, "-5000-02-03T04:05:06Z"),
+        (0, 631110283506, "20000-02-03T04:05:06Z"),
+        (1 << 63 | 4287600000 << 30 | 5, 77, "2020-11-14T00:00:00Z, +77"),
+    ],
+)
+def test_times_are_moments_of_the_calendar(wall: int, ext: int, text: str) -> None:
+    assert go_time(wall, ext) == text

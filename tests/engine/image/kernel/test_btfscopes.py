@@ -123,6 +123,8 @@ def test_names_at_the_top() -> None:
     assert found.enumerator("BLUE") is None
     names = {entry.name for entry in found.listed("function")}
     assert {*FUNCTIONS, "main"} <= names
+    both = [{entry.name for entry in one.listed("enumerator")} for one in (told, found)]
+    assert "GREEN" in both[0] & both[1]
     types = {entry.name: entry for entry in found.listed("type")}
     assert types["node_t"].alias is not None
     assert types["node_t"].alias.text == "struct node"

@@ -5,6 +5,7 @@ import random
 import archkit
 import pytest
 from archkit import FIRST_COMPILED
+from kernelimages import AMD64_61, image_path
 from sessionkit import SAMPLES
 
 from engine.arch.plan import Mode
@@ -83,6 +84,14 @@ def test_any_line_at_any_column() -> None:
         rest = line[completion.start : column]
         for word in completion.words:
             assert word.startswith(rest) or word.rpartition(":")[2].startswith(rest)
+
+
+def test_arguments_of_a_function_that_nothing_is_known_of_are_numbers() -> None:
+    """A kernel's assembly, of which its debug information does not tell."""
+    found = Browser(GuestConfig(str(image_path(AMD64_61))), Mode.STRICT)
+    assert offered(found, "p startup_64 $ar")[1][:3] == ("$arg1", "$arg2", "$arg3")
+    assert offered(found, "r startup_64 a=$r")[1] == ("$retval",)
+    assert "$arg*" in offered(found, "p vfs_read $ar")[1]
 
 
 def test_event_probes_have_events_fields_and_types() -> None:

@@ -43,7 +43,7 @@ def test_settings_that_change_nothing_are_taken(line: str) -> None:
     ("line", "why"),
     [
         ("non-stop on", '"non-stop" is always off here.'),
-        ("disassembly-flavor att", '"disassembly-flavor" is always intel here.'),
+        ("disassembly-flavor masm", 'Undefined item: "masm".'),
         ("print nosuch on", 'Undefined set print command: "nosuch on".  Try "help set print".'),
         ("print pretty foo", '"on" or "off" expected.'),
         ("print elements -1", "integer -1 out of range"),

@@ -42,6 +42,7 @@ _BEFORE = {
     "info sc": ["info scope"],
     "info scope wo": ["info scope work"],
     "set print elem": ["set print elements"],
+    "set con": ["set confirm"],
     "p $ri": ["p $rip"],
     "p count": ["p counted", "p countless"],
     "x/4x &countl": ["x/4x &countless"],
@@ -52,11 +53,20 @@ _BEFORE = {
 }
 _STOPPED = {
     "p li": ["p list"],
-    "p list.": ["p list.tag", "p list.wide", "p list.narrow", "p list.next", "p list.held"],
+    "p list.": [
+        "p list.tag",
+        "p list.wide",
+        "p list.narrow",
+        "p list.next",
+        "p list.held",
+        "p list.push",
+    ],
+    "p list.pu": ["p list.push"],
     "p list.next->t": ["p list.next->tag"],
     "p 2*list.ne": ["p 2*list.next"],
-    "b 3 if dep": ["b 3 if depth"],
-    "delete ": ["delete 1"],
+    "b 14 if dep": ["b 14 if depth"],
+    "b park::List::push if v": ["b park::List::push if value"],
+    "delete ": ["delete 1", "delete breakpoints", "delete display"],
     "condition 1 dep": ["condition 1 depth"],
     "p $wan": ["p $wanted"],
     "frame 1": ["frame 1"],
@@ -100,9 +110,24 @@ def test_files_of_the_host(guest: Held, tmp_path: Path) -> None:
     assert found == [f"source {tmp_path}/script.gdb", f"source {tmp_path}/scripts/"]
 
 
+def test_what_list_is_offered_it_takes(guest: Held) -> None:
+    assert _completed(guest, "list listed.cc:wo") == ["list listed.cc:work"]
+    guest.do(cmd.TypedLine("list listed.cc:work"))
+    assert "int work(park::List &list, int depth)" in guest.all(ev.Done)[-1].text
+
+
+def test_lines_in_each_other_are_completed_so_far(guest: Held) -> None:
+    assert _completed(guest, "taas thread apply all info sy") == [
+        "taas thread apply all info symbol"
+    ]
+    assert _completed(guest, "taas " * 3000 + "info sy") == []
+
+
 def test_the_word_prints_them(guest: Held) -> None:
     guest.do(cmd.TypedLine("complete info sy"))
     assert guest.all(ev.Done)[-1].text == "info symbol"
+    guest.do(cmd.TypedLine("complete set print pretty "))  # its last blank asks for the next word
+    assert guest.all(ev.Done)[-1].text == "set print pretty off\nset print pretty on"
 
 
 def test_scripts_of_bpftrace(guest: Held, tmp_path: Path) -> None:

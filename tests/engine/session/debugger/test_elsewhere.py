@@ -18,7 +18,6 @@ STRUCTS = GuestConfig(str(CHECKOUT / "samples" / "bin" / "x86_64" / "structs"))
         ("layout src", '"layout" is not there: the interface is kprobe-tui GUEST'),
         ("attach 1", "the program runs in an emulator"),
         ("file x", "the program is the one of the command line"),
-        ("info macro NULL", '"info macro" is not there: macros are not known here'),
         ("info checkpoints", "`goto NAME` returns to it"),
         ("set exec-wrapper env", "give the wrapper as GUEST"),
         ("set sysroot /", "--root DIR"),

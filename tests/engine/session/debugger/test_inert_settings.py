@@ -17,7 +17,6 @@ set debug infrun 1
 set style address foreground blue
 set tui border-kind space
 set breakpoint always-inserted on
-set print asm-demangle on
 set check range off
 set auto-solib-add off
 set max-completions unlimited
@@ -51,8 +50,11 @@ def test_their_values_are_shown() -> None:
     [
         ("set input-radix 16", '"input-radix" is always 10 here.'),
         ("set print symbol-filename on", '"print symbol-filename" is always off here.'),
-        ("set language ada", '"language" is always auto here.'),
-        ("set case-sensitive off", 'Undefined item: "off".  There are auto, on.'),
+        (
+            "set language ada",
+            "Expressions of ada are not there: auto, local, asm, c, c++, go, minimal, rust are.",
+        ),
+        ("set case-sensitive off", 'Undefined item: "off".'),
         ("set stop-on-solib-events 1", '"stop-on-solib-events" is always 0 here.'),
         ("set observer on", '"observer" is always off here.'),
         ("set check type off", '"check type" is always on here.'),

@@ -121,7 +121,7 @@ def test_the_instructions_of_the_next_line_are_shown(tmp_path: Path) -> None:
     raw, text = out[at + 1].split("\t")[1:]
     assert len(raw) == 19
     assert bytes.fromhex(raw)
-    assert text.startswith("add ")
+    assert text.startswith("addl ")
 
 
 def test_words_are_traced_with_their_depth(tmp_path: Path) -> None:
@@ -208,3 +208,14 @@ def test_a_continue_runs_all_threads_where_steps_are_locked(tmp_path: Path) -> N
     assert said(config, *stop, "p b > a").endswith("$1 = 1\n")  # line 11 was over before
     locked = ("break 11", "break 13", "run", "set scheduler-locking step", "continue", "p b > a")
     assert said(config, *locked).endswith("$1 = 1\n")
+
+
+@pytest.mark.slow
+def test_a_continue_leaves_other_threads_where_they_are_if_all_are_locked(tmp_path: Path) -> None:
+    (tmp_path / "t.c").write_text(THREADS)
+    command = [tool("gcc"), "-g", "-O0", "-static", "-pthread", "-o", "t", "t.c"]
+    subprocess.run(command, cwd=tmp_path, check=True)
+    config = GuestConfig(str(tmp_path / "t"))
+    stop = ("break 11", "break 13", "run", "set scheduler-locking on")
+    out = said(config, *stop, "set var a = other", "continue", "p b > a")
+    assert out.endswith("$1 = 0\n")

@@ -1,4 +1,4 @@
-"""Functions of a guest are called on a copy of its memory: nothing of a call stays."""
+"""Functions of a guest are called on a copy of its memory, which is carried over or dropped."""
 
 import subprocess
 import threading
@@ -39,6 +39,12 @@ def _said(program: str, *lines: str, mode: Mode = Mode.KERNEL) -> list[str]:
     return "".join(said).partition("=\n")[2].splitlines()
 
 
+KEPT = (
+    {"one": "{id = 1, sum = 15}", "one.sum = deposit(&one, add(1, 1))": "17", "count": "3"},
+    "8 5 10 0",
+)
+"""Results that are others where effects of calls stay, and what the program says at its end."""
+DROPPED: tuple[dict[str, str], str] = ({}, "8 2 10 1")
 RESULTS = {
     "add(2, 3)": "5",
     "add(-1, 0) + 1": "0",
@@ -55,21 +61,26 @@ RESULTS = {
 }
 
 
-def test_results_are_fetched_and_effects_taken_back(
-    program: str, capfd: pytest.CaptureFixture[str]
+@pytest.mark.parametrize(("dropped", "others"), [("off", KEPT), ("on", DROPPED)])
+def test_results_are_fetched_and_effects_stay_or_are_taken_back(
+    program: str,
+    capfd: pytest.CaptureFixture[str],
+    dropped: str,
+    others: tuple[dict[str, str], str],
 ) -> None:
     said = _said(
         program,
+        f"set calls-on-copy {dropped}",
         *(f"print {each}" for each in RESULTS),
         "set var one.sum = 10",
         'call say("hi")',
         *("info registers", "delete", "continue"),
     )
     values = [line.partition(" = ")[2] for line in said if line.startswith("$")]
-    assert values == list(RESULTS.values())
+    assert values == list((RESULTS | others[0]).values())
     registers = [line for line in said if not line.startswith("$")][:-1]
     assert registers == _said(program, "info registers", "delete", "continue")[:-1]
-    assert capfd.readouterr().out == "said hi\n8 2 10 1\n8 2 10 1\n"
+    assert capfd.readouterr().out == f"said hi\n{others[1]}\n8 2 10 1\n"
 
 
 FAILURES = {

@@ -1,5 +1,6 @@
 """A guest's terminal says when its output needs no trip through the host."""
 
+import sys
 import termios
 
 from engine.session.guest.terminal import GuestTerminal
@@ -11,12 +12,12 @@ def test_output_is_only_translated_while_nobody_has_changed_the_modes() -> None:
     try:
         assert terminal.translates_only_ends
         assert not terminal.echoes
-        modes = termios.tcgetattr(out.fd)
-        usual = list(modes)
-        modes[1] &= ~termios.ONLCR
-        termios.tcsetattr(out.fd, termios.TCSANOW, modes)
+        usual = out.io.ioctl(out.fd, termios.TCGETS, bytes(36))
+        output = int.from_bytes(usual[4:8], sys.byteorder) & ~termios.ONLCR  # c_oflag
+        changed = usual[:4] + output.to_bytes(4, sys.byteorder) + usual[8:]
+        out.io.ioctl(out.fd, termios.TCSETS, changed)  # as a guest does
         assert not terminal.translates_only_ends
-        termios.tcsetattr(out.fd, termios.TCSANOW, usual)
+        out.io.ioctl(out.fd, termios.TCSETS, usual)
         assert terminal.translates_only_ends
         terminal.write(b"typed")
         assert terminal.echoes

@@ -1,0 +1,3 @@
+module depot
+
+go 1.18
