@@ -89,6 +89,7 @@ class ProbedEvents(Struct, frozen=True):
         taken: whether an event has that group and name.
         symbol: where a data symbol is, for `@SYM`; None if there is none.
         machine: what the filter of an event is parsed for.
+        others: events that the guest's kernel has without a definition, in words.
     """
 
     arch: Arch
@@ -96,6 +97,7 @@ class ProbedEvents(Struct, frozen=True):
     taken: Callable[[str, str], bool]
     symbol: Callable[[str], Base | None]
     machine: Callable[[EventInfo], FilterMachine]
+    others: str = "one of syscalls, sched"
 
 
 def parse_definition(line: str, events: ProbedEvents) -> EventProbe:
@@ -131,6 +133,21 @@ def parse_definition(line: str, events: ProbedEvents) -> EventProbe:
     return EventProbe(group, name, attached, args, passing, condition)
 
 
+def event_name(line: str) -> tuple[str, str]:
+    """Group and name of the event that a line defines.
+
+    Raises:
+        ProbeSyntaxError: the kernel would refuse the line.
+        UnloggedError: it would refuse it without a word.
+    """
+    words = tuple(filter(None, BLANKS.split(clean_line(line))))
+    if len(words) <= PLACE:
+        raise UnloggedError(f"{line.strip()}: {_FORM}")
+    command = Command(SUBSYSTEM, words)
+    group, name = read_names(words[HEAD], words[HEAD].find(":", 1), EPROBES, command)
+    return group, name or _source(words[PLACE], command)[1]
+
+
 def _source(word: str, command: Command) -> tuple[str, str]:
     """Group and name of the other event."""
     try:
@@ -147,7 +164,7 @@ def _source(word: str, command: Command) -> tuple[str, str]:
 def _why(group: str, name: str, events: ProbedEvents) -> str:
     if events.taken(group, name):
         return f"no event probe stands on {group}.{name}"
-    return "define it before, or name one of syscalls, sched"
+    return f"define it before, or name {events.others}"
 
 
 def _filter(

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from engine.arch.program import FieldType, ValueKind
 from engine.trace import sched, synthetic
 from engine.trace.kinds import printf_conversion
-from engine.trace.rows import Column, EventInfo, EventSource
+from engine.trace.rows import Column, EventInfo, EventSource, KernelRecord
 
 _COMMON_SIZE: Final = 8
 _LOCATION: Final = "__data_loc char[]"
@@ -106,6 +106,8 @@ GENERIC: Final = (
 @lru_cache(maxsize=1024)
 def own_fields(info: EventInfo) -> tuple[Field, ...]:
     """The fields of one event, without those of all."""
+    if info.record is not None:
+        return _recorded_fields(info, info.record)
     if info.source in (EventSource.SYSCALL_ENTER, EventSource.SYSCALL_EXIT):
         return _syscall_fields(info)
     if info.source is EventSource.SCHED:
@@ -173,6 +175,19 @@ def _syscall_fields(info: EventInfo) -> tuple[Field, ...]:
             )
         found.append(field)
         offset += field.size
+    return tuple(found)
+
+
+def _recorded_fields(info: EventInfo, record: KernelRecord) -> tuple[Field, ...]:
+    """The fields of an event of a kernel that is the guest, as it has them itself."""
+    found: list[Field] = []
+    places = zip(info.columns, record.offsets, record.sizes, record.signed, strict=True)
+    for column, offset, size, signed in places:
+        kind = FieldKind.STRING if column.type.is_string else FieldKind.NUMBER
+        if "char" in column.ctype and " *" in column.ctype:
+            kind = FieldKind.POINTER
+        row = column.word * 8
+        found.append(Field(column.name, column.ctype, offset, size, signed, kind, row, column))
     return tuple(found)
 
 
@@ -255,6 +270,8 @@ def print_format(info: EventInfo, *, narrow: bool = False) -> str:
             not look at how narrow negative numbers are, wants to be told how long arrays are,
             and knows none of strings.
     """
+    if info.record is not None and info.record.expression:
+        return info.record.expression
     if info.source is EventSource.SCHED:
         return sched.BY_NAME[info.name].expression
     if info.source is EventSource.SYNTHETIC:

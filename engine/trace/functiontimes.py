@@ -115,6 +115,8 @@ def fields_of(names: Sequence[str], average: str) -> tuple[str, ...]:
     """
     if list(names) == ["all"]:
         return tuple(FIELDS)
+    if "all" in names:
+        raise CommandError("--fields all: it stands alone")
     for name in names:
         if name not in FIELDS:
             known = ", ".join(FIELDS)
@@ -124,6 +126,11 @@ def fields_of(names: Sequence[str], average: str) -> tuple[str, ...]:
     if average:
         return tuple(f"{average}-{name}" for name in _SHORT)
     return ("total", "self", "call")
+
+
+def sort_keys() -> tuple[str, ...]:
+    """All sort keys of a report."""
+    return (*FIELDS, NAME_KEY, *_SHORT)
 
 
 def keys_of(names: Sequence[str], average: str) -> tuple[str, ...]:
@@ -136,7 +143,7 @@ def keys_of(names: Sequence[str], average: str) -> tuple[str, ...]:
     for name in names or (f"{average}-avg" if average else "total",):
         key = f"{average or 'total'}-{name}" if name in _SHORT else name
         if key not in FIELDS and key != NAME_KEY:
-            known = ", ".join((*FIELDS, NAME_KEY, *_SHORT))
+            known = ", ".join(sort_keys())
             raise CommandError(f"--sort {name}: no such key; there is {known}")
         keys.append(key)
     return tuple(keys)

@@ -410,8 +410,10 @@ class HistExpressions:
         if dot:
             modifier, buckets = self._modifier(name, modifier, use)
         kind, field = self._what(name)
+        if dot:
+            self._check_modified(text, kind, field, modifier)
         if kind is HistKind.STACK or modifier == "stacktrace":
-            if kind is HistKind.FIELD and field is not None and field.kind is not FieldKind.STACK:
+            if kind is not HistKind.STACK and (field is None or field.kind is not FieldKind.STACK):
                 raise self.fail(
                     "BAD_FIELD_MODIFIER",
                     left_word(text) if use in ("value", "key") else modifier,
@@ -425,7 +427,7 @@ class HistExpressions:
             case HistKind.CPU:
                 ctype, size = "unsigned int", 4
             case HistKind.COMM:
-                ctype, size, modifier = "char[]", _STRING_SIZE, ""
+                ctype, size = "char[]", _STRING_SIZE
             case HistKind.TIME:
                 self.timed = True
             case HistKind.FIELD:
@@ -434,6 +436,25 @@ class HistExpressions:
         if variable and modifier == "execname":
             ctype, size, signed = "char[]", _STRING_SIZE, False
         return HistField(name, field, modifier, buckets, kind, ctype, size, signed, variable)
+
+    def _check_modified(
+        self, text: str, kind: HistKind, field: Field | None, modifier: str
+    ) -> None:
+        """Refuse the modifiers of numbers for what is none.
+
+        Raises:
+            HistError: a kernel would show the first bytes, or a length, as a number.
+        """
+        if modifier == "stacktrace":
+            return
+        what = ""
+        if kind is HistKind.COMM or (field is not None and field.kind is FieldKind.STRING):
+            what = "a string"
+        elif kind is HistKind.STACK or (field is not None and field.kind is FieldKind.STACK):
+            what = "a call stack"
+        if what:
+            name, _, rest = text.partition(".")
+            raise self.fail("BAD_FIELD_MODIFIER", rest, f"{name} is {what}, and no number")
 
     def _what(self, name: str) -> tuple[HistKind, Field | None]:
         match name:

@@ -135,8 +135,26 @@ class EventSource(Enum):
     """Triggers of other events make it."""
     EPROBE = "eprobe"
     """Rows of another event make it, of their fields."""
+    KERNEL = "kernel"
+    """The guest is a kernel, which has the event and its fields itself."""
     STACK = "stack"
     """The call stack at the row before: return addresses, one a word, innermost first."""
+
+
+class KernelRecord(Struct, frozen=True):
+    """The records that a kernel which is the guest itself makes of an event.
+
+    Attributes:
+        offsets: of the fields, as the columns have them, in bytes from the record's start.
+        sizes: of the fields, in bytes.
+        signed: whether the kernel says that numbers in a field have a sign.
+        expression: what makes the event's text, behind `print fmt:`; "" where that is not known.
+    """
+
+    offsets: tuple[int, ...]
+    sizes: tuple[int, ...]
+    signed: tuple[bool, ...]
+    expression: str = ""
 
 
 class EventInfo(Struct, frozen=True, gc=False):
@@ -152,6 +170,7 @@ class EventInfo(Struct, frozen=True, gc=False):
         symbolic: whether addresses print as symbols (kprobes) instead of hex (uprobes).
         source: what makes its rows.
         attached: the event that makes an event probe's rows, as `GROUP.NAME`; else "".
+        record: as the guest's own kernel has the event; None for an event that it does not have.
     """
 
     id: int
@@ -163,6 +182,7 @@ class EventInfo(Struct, frozen=True, gc=False):
     symbolic: bool = False
     source: EventSource = EventSource.PROBE
     attached: str = ""
+    record: KernelRecord | None = None
 
     @classmethod
     def of(
@@ -209,6 +229,7 @@ class EventInfo(Struct, frozen=True, gc=False):
             "symbolic": self.symbolic,
             "source": self.source.value,
             **({"attached": self.attached} if self.attached else {}),
+            **({"record": _record_json(self.record)} if self.record is not None else {}),
             "columns": [
                 {
                     "name": column.name,
@@ -250,8 +271,31 @@ class EventInfo(Struct, frozen=True, gc=False):
         name, group = str(data["name"]), str(data["group"])
         symbolic = bool(data["symbolic"])
         source, of = EventSource(data["source"]), str(data.get("attached", ""))
-        number = int(data["id"])
-        return cls(number, group, name, tuple(columns), word, returns, symbolic, source, of)
+        number, record = int(data["id"]), _record_of(data.get("record"), len(columns))
+        return cls(
+            number, group, name, tuple(columns), word, returns, symbolic, source, of, record
+        )
+
+
+def _record_json(record: KernelRecord) -> dict[str, Any]:
+    """A kernel's record as plain data."""
+    places = {"offsets": list(record.offsets), "sizes": list(record.sizes)}
+    return {**places, "signed": list(record.signed), "expression": record.expression}
+
+
+def _record_of(data: Any, columns: int) -> KernelRecord | None:
+    """A kernel's record from plain data.
+
+    Raises:
+        ValueError, KeyError, TypeError: it is none, or one of other fields.
+    """
+    if data is None:
+        return None
+    places = [tuple(int(each) for each in data[key]) for key in ("offsets", "sizes")]
+    offsets, sizes, signed = *places, tuple(bool(each) for each in data["signed"])
+    if any(len(each) != columns or min(each, default=0) < 0 for each in (*places, signed)):
+        raise ValueError("a record of other fields than the event's")
+    return KernelRecord(offsets, sizes, signed, str(data["expression"]))
 
 
 def _form_json(form: ValueForm | None) -> dict[str, Any]:

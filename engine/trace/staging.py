@@ -74,6 +74,12 @@ def put_row(sink: RowSink, row: bytes) -> None:
     sink.position = position + size
 
 
+@lru_cache(maxsize=2)
+def _zeros(size: int) -> bytes:
+    """So many zero bytes, which all stagings of a size share."""
+    return bytes(size)
+
+
 def capacity_of(wanted: int) -> int:
     """Bytes of rows that a staging really holds: whole pages, and not too few."""
     return (max(wanted, SMALLEST) + PAGE - 1) // PAGE * PAGE
@@ -133,7 +139,7 @@ class Staging:
         capacity = capacity_of(capacity) if file is None else file.capacity
         self._consumer = consumer
         self._on_failure = on_failure
-        self._zeros = bytes(capacity)
+        self._zeros = _zeros(capacity)
         self._closed = False
         self.file = file
         self.lost = 0

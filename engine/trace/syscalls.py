@@ -4,17 +4,25 @@
 an argument points to is recorded as later kernels do: a string, or the bytes of a write.
 """
 
+from collections.abc import Sequence
 from functools import cache
-from typing import Final
+from typing import Final, Protocol
 
 from msgspec import Struct
 
 from engine.arch.program import ROW_HEAD, FieldType, ValueKind
+from engine.errors import GuestFaultError
 from engine.trace.rows import Column, EventInfo, EventSource
 
 GROUP: Final = "syscalls"
 ENTER: Final = "sys_enter_"
 EXIT: Final = "sys_exit_"
+
+STRING_MAX: Final = 255
+"""Bytes of a string that are recorded."""
+BYTES_MAX: Final = 63
+"""Bytes of a buffer that are (syscall_user_buf_size)."""
+_MORE: Final = b"..."
 
 KERNEL_NAMES: Final = {
     "stat": "newstat",
@@ -72,6 +80,16 @@ def arguments(call: str, clone_backwards: bool) -> tuple[Argument, ...] | None:
         return None
     if name == "clone" and clone_backwards:
         fields = (*fields[:3], fields[4], fields[3])
+    return described(name, fields)
+
+
+def described(name: str, fields: Sequence[tuple[str, str]]) -> tuple[Argument, ...]:
+    """The arguments of a call with what is recorded of them.
+
+    Args:
+        name: of it in the names of its events.
+        fields: (type in the kernel's words, name) of each.
+    """
     names = [field[1] for field in fields]
     found = []
     for index, (ctype, argument) in enumerate(fields):
@@ -80,6 +98,36 @@ def arguments(call: str, clone_backwards: bool) -> tuple[Argument, ...] | None:
         size_from = names.index(size) if size is not None else -1
         found.append(Argument(argument, ctype, index, string, size_from))
     return tuple(found)
+
+
+def without_texts(found: Sequence[Argument]) -> tuple[Argument, ...]:
+    """The same arguments, of which nothing is recorded but themselves."""
+    return tuple(Argument(one.name, one.ctype, one.index) for one in found)
+
+
+class CallerMemory(Protocol):
+    """The memory of the program that makes a call."""
+
+    def read(self, address: int, size: int) -> bytes:
+        """The bytes there; GuestFaultError if they cannot be read."""
+
+    def read_cstring(self, address: int, limit: int) -> bytes:
+        """The bytes there up to a NUL, without it, and no more than the limit."""
+
+
+def pointed_to(argument: Argument, values: Sequence[int], memory: CallerMemory) -> bytes:
+    """Read what an argument points to, with a NUL behind it; nothing if it cannot be read."""
+    address = values[argument.index]
+    try:
+        if argument.string:
+            text = memory.read_cstring(address, STRING_MAX + 1)
+            if len(text) > STRING_MAX:
+                text = text[:STRING_MAX] + _MORE
+        else:
+            text = memory.read(address, min(values[argument.size_from], BYTES_MAX))
+    except GuestFaultError:
+        return b""
+    return text + b"\0"
 
 
 @cache

@@ -10,6 +10,7 @@ from engine.image import ElfImage
 
 HEADERS: Final = Path(__file__).resolve().parents[1] / "data" / "markers"
 ZOO: Final = HEADERS / "zoo.c"
+INNER: Final = HEADERS / "inner.c"
 CODE, DATA, BASE = 0x401000, 0x402000, 0x401080
 """Link addresses of the file's code and data, and of its .stapsdt.base."""
 _MACHINES: Final = {"x86_64": 62, "aarch64": 183, "riscv64": 243}

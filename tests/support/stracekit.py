@@ -25,6 +25,7 @@ _OWN = (
     # Times, ids, and numbers of the machine.
     r"tv_u?n?sec st_ino st_dev st_blocks st_[acm]time st_[acm]time_nsec stx_ino shm_[acd]time "
     r"sem_[oc]time msg_[src]time shm_[cl]pid msg_l[rs]pid si_pid si_uid l_pid si_[us]time "
+    r"nlmsg_pid "
     r"si_timerid uid gid cuid cgid pid shmmax shmmni shmall shmseg used_ids shm_tot shm_rss "
     r"shm_swp swap_\w+ sem(?:m\w\w|opm|ume|usz|vmx|aem) uptime loads totalram freeram sharedram "
     r"bufferram procs f_\w+"

@@ -6,8 +6,8 @@ A sample of the clock is `PROGRAM;OUTER;INNER TICKS`, without an event. Calls of
 """
 
 from collections import Counter
-from collections.abc import Collection
-from typing import ClassVar, cast
+from collections.abc import Collection, Sequence
+from typing import ClassVar, Final, cast
 
 from engine.arch.program import EVENT_MOST, THREAD_MOST
 from engine.escaping import escaped
@@ -17,6 +17,9 @@ from engine.trace.formats.callstacks import CallStacks
 from engine.trace.formats.values import frames, function_name
 from engine.trace.rows import HEAD, EventSource, EventTable, whole
 from engine.trace.sample import is_sample, period
+
+_STACKS: Final = 1 << 12
+"""Stacks whose text is kept."""
 
 
 class FoldedFormat:
@@ -35,6 +38,8 @@ class FoldedFormat:
         self._counts: Counter[str] = Counter()
         self._programs: ByProgram[str] = ByProgram()
         self._functions = self._programs.symbols(0)
+        self._stacks: dict[bytes, str] = {}
+        self._comms: dict[bytes, str] = {}
         self._before = ""
         self._weight = 1
         self._calls: CallStacks[str] = CallStacks(events, self._grown, self._weigh)
@@ -52,12 +57,13 @@ class FoldedFormat:
                 event_id, thread = whole(event_id, thread)
             info = self._events[event_id]
             if info.source is EventSource.STACK:
-                found = frames(info, data, position)
-                comm = self._names.comm(thread)
-                names = [self._function(pc, index > 0) for index, pc in enumerate(found)]
-                program = "?" if comm is None else _word(escaped(comm))
-                leaf = (self._before,) if self._before else ()
-                stack = ";".join((program, *reversed(names), *leaf))
+                raw = data[position + info.words * 8 : position + words * 8]
+                stack = self._stacks.get(raw)
+                if stack is None:
+                    stack = self._chain(raw, frames(info, data, position))
+                stack = self._program(thread) + stack
+                if self._before:
+                    stack = f"{stack};{self._before}"
                 self._counts[stack] += self._weight
             elif is_sample(info):
                 self._before, self._weight = "", period(data, position)
@@ -65,6 +71,24 @@ class FoldedFormat:
                 self._before, self._weight = info.name, 1
             position += words * 8
         return b""
+
+    def _chain(self, raw: bytes, found: Sequence[int]) -> str:
+        """The names of a stack's functions, outermost first, a semicolon before each."""
+        if len(self._stacks) >= _STACKS:
+            self._stacks.clear()
+        names = [self._function(pc, index > 0) for index, pc in enumerate(found)]
+        text = self._stacks[raw] = "".join(f";{name}" for name in reversed(names))
+        return text
+
+    def _program(self, thread: int) -> str:
+        """The name of a thread's program."""
+        comm = self._names.comm(thread)
+        if comm is None:
+            return "?"
+        found = self._comms.get(comm)
+        if found is None:
+            found = self._comms[comm] = _word(escaped(comm))
+        return found
 
     def lost(self, count: int) -> bytes:
         """Counted as a stack of their own."""
@@ -82,6 +106,7 @@ class FoldedFormat:
 
     def program(self, number: int) -> None:
         """The rows from here on are of another program."""
+        self._stacks.clear()
         self._functions = self._programs.symbols(number)
 
     def state(self) -> object:
@@ -97,8 +122,7 @@ class FoldedFormat:
 
     def _grown(self, caller: str | None, thread: int, function: int) -> str:
         if caller is None:
-            comm = self._names.comm(thread)
-            caller = "?" if comm is None else _word(escaped(comm))
+            caller = self._program(thread)
         return f"{caller};{self._function(function, False)}"
 
     def _weigh(self, stack: str, calls: int, time: int) -> None:

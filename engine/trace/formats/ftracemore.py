@@ -31,6 +31,9 @@ _WITHOUT_EFFECT: Final = {
     "trace_printk_dest", "copy_trace_marker",
 }  # fmt: skip
 
+OPTIONS: Final = frozenset(_MEANT | _WITHOUT_EFFECT)
+"""Trace options of the text, by their names in tracefs."""
+
 USER_STACK: Final = b"<user stack trace>"
 """The head of the frames that are a program's."""
 _STACKS: Final = 1 << 12
@@ -178,6 +181,8 @@ def text_maker(
         return _stack_maker(info, symbol, options, stacks)
     if options.fields:
         return _fields_maker(info, names)
+    if info.source is EventSource.KERNEL:
+        return _kernel_maker(info, symbol, names)
     if info.source is EventSource.SCHED:
         return _sched_maker(info, names)
     if info.source is EventSource.SYNTHETIC:
@@ -291,7 +296,7 @@ def _exit_maker(info: EventInfo) -> TextMaker:
 
 def _enter_maker(info: EventInfo, names: Names) -> TextMaker:
     """print_syscall_enter of kernel/trace/trace_syscalls.c, since it shows strings."""
-    call = _call(info)
+    call, plain = _call(info), info.record is not None  # without strings it has another text
     numbers = [column for column in info.columns[1:] if not column.type.is_string]
     strings = {column.name: column for column in info.columns if column.type.is_string}
     unpack = struct.Struct(f"<{len(numbers)}Q").unpack_from
@@ -304,6 +309,8 @@ def _enter_maker(info: EventInfo, names: Names) -> TextMaker:
         shown = []
         for (name, string), value in zip(parts, values, strict=True):
             one = b"%s: %d" % (name, value) if value < 10 else b"%s: 0x%x" % (name, value)
+            if plain:
+                one = b"%s: %x" % (name, value)
             if string is not None:
                 word = struct.unpack_from("<Q", data, position + string.word * 8)[0]
                 found = string_at(data, position, word)
@@ -315,6 +322,29 @@ def _enter_maker(info: EventInfo, names: Names) -> TextMaker:
                     one += _bytes(found, values[indexes["count"]])
             shown.append(one)
         return b"%s(%s)" % (call, b", ".join(shown))
+
+    return text
+
+
+def _kernel_maker(info: EventInfo, symbol: Callable[[int], bytes], names: Names) -> TextMaker:
+    """An event of a kernel that is the guest, by its `print fmt`.
+
+    What only the kernel could make a text of is shown by its fields (print_fields).
+    """
+    from engine.trace.printfmt.text import print_text  # few traces are of kernels
+    from engine.trace.printfmt.tokens import UnprintableError
+
+    assert info.record is not None, "a kernel's own event has a record there"
+    try:
+        make = print_text(info.record.expression, info.columns)
+    except UnprintableError:
+        return _fields_maker(info, names)
+    table, head = {info.id: info}, info.name.encode(errors="surrogateescape") + b": "
+    fields = [column.name for column in info.columns]
+
+    def text(data: Any, position: int) -> bytes:
+        found = decode(table, data, position).values
+        return head + names.shown(make(dict(zip(fields, found, strict=True)), symbol))
 
     return text
 

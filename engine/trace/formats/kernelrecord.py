@@ -106,6 +106,7 @@ class _RecordPart(Struct, frozen=True):
         word: index among a row's words; -1 for none.
         text: it is the place of a string; its bytes stand in the record if `inline`.
         inline: bytes of a string in the record itself, 0 for one behind it.
+        end: what stands behind the bytes of one behind it.
     """
 
     offset: int
@@ -114,6 +115,7 @@ class _RecordPart(Struct, frozen=True):
     word: int
     text: bool = False
     inline: int = 0
+    end: bytes = b"\0"
 
 
 def record_kind(info: EventInfo) -> RecordKind:
@@ -276,8 +278,11 @@ def _parts(info: EventInfo, field: Field) -> list[_RecordPart]:
     if column.type.is_string:
         inline = 0 if field.ctype.startswith("__data_loc") else size
         code, size = (f"{size}s", size) if inline else ("I", 4)
+        # The kernel's arrays of numbers of any length end with the last number.
+        numbers = info.source is EventSource.KERNEL and "char" not in field.ctype
+        word, end = column.word - 1, b"" if numbers else b"\0"
         return [
-            _RecordPart(field.offset + at * size, code, size, column.word - 1 + at, True, inline)
+            _RecordPart(field.offset + at * size, code, size, word + at, True, inline, end)
             for at in range(count)
         ]
     letter = _LETTERS[size]
@@ -301,7 +306,7 @@ def _plain_maker(
     unpack = unpacker(info)
     number = info.id & EVENT_LOW
     indices = [part.word for part in parts]
-    texts = [(at, part.word, part.inline) for at, part in enumerate(parts) if part.text]
+    texts = [(at, part) for at, part in enumerate(parts) if part.text]
     if not texts:
         code += "x" * (-end & 3)
         pack, pick = struct.Struct(f"<{code}").pack, _picker(indices)
@@ -318,12 +323,12 @@ def _plain_maker(
         values: list[int | bytes] = [words[index] for index in indices]
         behind: list[bytes] = []
         at = end
-        for index, word, inline in texts:
-            found = string_at(data, position, words[word])
-            if inline:
-                values[index] = b"" if found is None else found[: inline - 1]
+        for index, part in texts:
+            found = string_at(data, position, words[part.word])
+            if part.inline:
+                values[index] = b"" if found is None else found[: part.inline - 1]
                 continue
-            text = _FAULT if found is None else found + b"\0"
+            text = _FAULT if found is None else found + part.end
             values[index] = at | len(text) << 16
             behind.append(text)
             at += len(text)

@@ -38,7 +38,7 @@ def bytes_at(call: TracedCall, address: int, size: int) -> str:
     """So many bytes, cut at what -s says."""
     size &= (1 << 64) - 1
     most = min(size, call.style.string_max)
-    data = call.read(address, most)
+    data = call.peek(address, most)
     if data is None:
         return pointer(address)
     return quoted(data, call.style.hexadecimal) + ("..." if size > most else "")
@@ -62,8 +62,8 @@ def array_text(
         show: one element.
         limit: elements that are shown; what -s says if not given.
     """
-    if not address:
-        return "NULL"
+    if not address or (call.plain and count):
+        return pointer(address)
     if not count:
         return "[]"
     most = call.style.string_max if limit is None else limit
@@ -107,10 +107,7 @@ def _buffer(call: TracedCall, index: int, words: Words) -> str:
     address = call.arguments[index]
     if call.failed or call.result is None:
         return pointer(address)
-    size = call.result
-    if call.name in ("recvfrom", "recv"):
-        size = min(size, call.arguments[int(words[0])])
-    return bytes_at(call, address, size)
+    return bytes_at(call, address, call.result)
 
 
 def _random(call: TracedCall, index: int, words: Words) -> str:
@@ -118,13 +115,21 @@ def _random(call: TracedCall, index: int, words: Words) -> str:
     if call.failed or call.result is None:
         return pointer(address)
     most = min(call.result, call.style.string_max)
-    data = call.read(address, most)
+    data = call.peek(address, most)
     if data is None:
         return pointer(address)
     return quoted(data, 2) + ("..." if call.result > most else "")
 
 
-def vectors(call: TracedCall, address: int, count: int, left: int | None, *, read: bool) -> str:
+def vectors(
+    call: TracedCall,
+    address: int,
+    count: int,
+    left: int | None,
+    *,
+    read: bool,
+    show_bytes: Callable[[TracedCall, int, int], str] = bytes_at,
+) -> str:
     """An array of struct iovec.
 
     Args:
@@ -133,6 +138,7 @@ def vectors(call: TracedCall, address: int, count: int, left: int | None, *, rea
         count: of them.
         left: bytes that are there in all; None for as many as each says.
         read: what they point to is shown, too.
+        show_bytes: shows what one points to.
     """
     rest = left
 
@@ -144,7 +150,8 @@ def vectors(call: TracedCall, address: int, count: int, left: int | None, *, rea
             shown = size if rest is None else min(size, rest)
             if rest is not None:
                 rest -= shown
-            text = '""' if rest is not None and not shown else bytes_at(call, base, shown)
+            nothing = base and rest is not None and not shown
+            text = '""' if nothing else show_bytes(call, base, shown)
         return f"{{iov_base={text}, iov_len={size}}}"
 
     return array_text(call, address, count, 16, show)
@@ -235,7 +242,7 @@ def _entries(call: TracedCall, data: bytes, wide: bool) -> Iterator[str]:
 
 def _directory_entries(call: TracedCall, index: int, words: Words) -> str:
     address = call.arguments[index]
-    if call.failed or call.result is None:
+    if call.failed or call.plain or call.result is None:
         return pointer(address)
     data = call.read(address, call.result) if call.result else b""
     if data is None:

@@ -67,6 +67,7 @@ class TracedCall(Struct):
         style: how it is shown.
         memory: reads (address, size); raises GuestFaultError.
         path_of: shows the file of a descriptor, "" for none.
+        netlink_of: the protocol of a descriptor that is a netlink socket, -1 for any other.
         result: of a call that has returned; None before.
         saved: what was noted when it was made, for what is shown when it returns.
         comment: stands behind the result.
@@ -78,6 +79,7 @@ class TracedCall(Struct):
     style: CallStyle
     memory: Callable[[int, int], bytes]
     path_of: Callable[[int], str]
+    netlink_of: Callable[[int], int] = lambda number: -1
     result: int | None = None
     saved: dict[Any, Any] = field(default_factory=dict)
     comment: str = ""
@@ -93,8 +95,17 @@ class TracedCall(Struct):
         found = self.style.whole
         return self.style.verbose if found is None else found(self.name)
 
+    @property
+    def plain(self) -> bool:
+        """True if structures are shown as addresses."""
+        return self.style.plain(self.name)
+
     def read(self, address: int, size: int) -> bytes | None:
-        """Bytes of the guest; None where they cannot be read, or are too many."""
+        """Bytes of a structure; None where they cannot be read, are too many, or not wanted."""
+        return None if self.plain else self.peek(address, size)
+
+    def peek(self, address: int, size: int) -> bytes | None:
+        """Bytes of text or of a buffer; None where they cannot be read, or are too many."""
         if not 0 <= size <= READ_MAX or not address:
             return None
         try:
@@ -114,7 +125,7 @@ class TracedCall(Struct):
         found = bytearray()
         while len(found) < limit:
             here = address + len(found)
-            data = self.read(here, min(limit - len(found), _PAGE - here % _PAGE))
+            data = self.peek(here, min(limit - len(found), _PAGE - here % _PAGE))
             if data is None:
                 return None
             end = data.find(0)

@@ -186,6 +186,8 @@ def poll_result(call: TracedCall, result: int) -> str:
     if not result:
         call.comment = "Timeout"
         return "0"
+    if call.plain:
+        return str(result)
     count = call.arguments[1] & 0xFFFFFFFF
     found: list[str] = []
     events = name_set("pollflags")
@@ -229,7 +231,7 @@ def select_result(call: TracedCall, result: int) -> str:
     ready = result
     for index, word in ((1, "in"), (2, "out"), (3, "except")):
         address = call.arguments[index]
-        data = call.read(address, -(-limit // 64) * 8) if address and ready else None
+        data = call.peek(address, -(-limit // 64) * 8) if address and ready else None
         if data is None:
             continue
         members = _members(call, data, limit)
@@ -244,6 +246,8 @@ def select_result(call: TracedCall, result: int) -> str:
     data = call.read(address, 16) if address else None
     if data is not None:
         parts.append(f"left {struct_text(call, data, struct_form(name))}")
+    elif address and call.plain:
+        parts.append(f"left {pointer(address)}")
     call.comment = ", ".join(parts)
     return str(result)
 

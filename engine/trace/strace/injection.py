@@ -77,8 +77,8 @@ def read_injection(option: str, text: str, known: Iterable[str], *, fault: bool)
         if key in _REFUSED and sign:
             raise CommandError(f"{option}: {key}=: {_REFUSED[key]}")
         reader = _READERS.get(key)
-        if not sign or (reader is None and key != "when") or (fault and key not in _OF_FAULTS):
-            names = _OF_FAULTS if fault else (*_READERS, "when")
+        if not sign or (reader is None and key != "when") or (fault and key not in FAULT_WORDS):
+            names = FAULT_WORDS if fault else INJECTION_WORDS
             raise CommandError(f"{option}: {word!r} is none of {'=, '.join(names)}=")
         if key in found:
             raise CommandError(f"{option}: {key}= is there twice")
@@ -152,4 +152,7 @@ _READERS: Final[dict[str, Callable[[str, str], int]]] = {
     "delay_enter": _delay,
     "delay_exit": _delay,
 }
-_OF_FAULTS: Final = ("error", "when")
+FAULT_WORDS: Final = ("error", "when")
+"""Keys of -e fault=."""
+INJECTION_WORDS: Final = (*_READERS, "when")
+"""Keys of -e inject=."""

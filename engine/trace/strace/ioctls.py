@@ -7,7 +7,7 @@ from typing import Final
 from engine.trace.strace.call import Kind, TracedCall, Words, pointer, signed
 from engine.trace.strace.names import name_set, table_lines
 from engine.trace.strace.quoting import quoted
-from engine.trace.strace.scalars import hexadecimal
+from engine.trace.strace.scalars import descriptor, hexadecimal
 from engine.trace.strace.sockets import address_text
 from engine.trace.strace.structures import struct_at
 
@@ -34,6 +34,8 @@ _GWINSZ, _SWINSZ, _SCTTY, _CBRK, _XONC, _FLSH, _SETD, _LINUX, _STI = (
     0x5413, 0x5414, 0x540E, 0x5409, 0x540A, 0x540B, 0x5423, 0x541C, 0x5412,
 )  # fmt: skip
 _PEER: Final = 0x5441
+_CLONE: Final = 0x40049409
+"""FICLONE: its argument is a descriptor."""
 _INTERFACES: Final = range(0x8912, 0x8995)
 _NUMBER_TEXTS: Final = frozenset((0x5424, 0x5423))
 
@@ -93,6 +95,8 @@ def _argument(call: TracedCall, index: int, words: Words) -> str | None:
         return name_set("tcxonc_options").value(address & 0xFFFFFFFF)
     if request == _FLSH:
         return name_set("tcflsh_options").value(address & 0xFFFFFFFF)
+    if request == _CLONE:
+        return descriptor(call, address)
     if request in (_SCTTY, _CBRK):
         return str(signed(address, 32))
     if request == _STI:

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping
 from typing import Final
 
+from engine.trace.strace.bpf import BPF, bpf_is_late
 from engine.trace.strace.buffers import BUFFERS
 from engine.trace.strace.call import Kind, TracedCall, Words
 from engine.trace.strace.fileargs import (
@@ -62,6 +63,7 @@ KINDS: Final[Mapping[str, Kind]] = {
     **TASKS,
     **IPC,
     **IOCTLS,
+    **BPF,
 }
 """Functions that show an argument, by its kind."""
 
@@ -84,6 +86,7 @@ LATE: Final[Mapping[str, Callable[[TracedCall], bool]]] = {
     "shmbuf": ipc_is_late,
     "semarg": ipc_is_late,
     "msgarg": ipc_is_late,
+    "bpf_attr": bpf_is_late,
 }
 """Kinds of which the call's other arguments say whether they are shown when it returns."""
 

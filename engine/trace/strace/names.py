@@ -20,7 +20,7 @@ class NameSet(Struct, frozen=True):
     """Names for the numbers of one kind.
 
     Attributes:
-        unknown: stands as a comment behind a number without a name.
+        unknown: stands as a comment behind a number without a name; "" for none.
         names: (name, number) in the order in which flags are shown.
         by_number: the first name of each number.
     """
@@ -37,7 +37,10 @@ class NameSet(Struct, frozen=True):
             digits: the format of a number without a name.
         """
         name = self.by_number.get(number)
-        return name if name is not None else f"{format(number, digits)} /* {self.unknown} */"
+        if name is not None:
+            return name
+        text = format(number, digits) if number else "0"
+        return f"{text} /* {self.unknown} */" if self.unknown else text
 
     def flags(self, number: int) -> str:
         """The names of all flags of a number, joined by |."""
@@ -70,7 +73,7 @@ def _made(words: list[str]) -> NameSet:
     numbers: dict[int, str] = {}
     for name, value in pairs:
         numbers.setdefault(value, name)
-    return NameSet(words[0], tuple(pairs), numbers)
+    return NameSet("" if words[0] == "-" else words[0], tuple(pairs), numbers)
 
 
 @cache

@@ -28,6 +28,6 @@ def escaped_text(data: bytes, hexadecimal: int = 0) -> str:
         elif 32 <= byte < 127:
             found.append(chr(byte))
         else:
-            digit = index + 1 < len(data) and 48 <= data[index + 1] <= 57
+            digit = index + 1 < len(data) and 48 <= data[index + 1] <= 55
             found.append(f"\\{byte:03o}" if digit else f"\\{byte:o}")
     return "".join(found)

@@ -9,6 +9,7 @@ _LOW: Final = (1 << 32) - 1
 _AT_FDCWD: Final = -100
 _TYPE: Final = 0o170000
 _O_DIRECTORY: Final = "O_DIRECTORY"
+_LOOPBACK: Final = 1
 _INFINITY: Final = (1 << 64) - 1
 
 
@@ -178,6 +179,19 @@ def _address(call: TracedCall, value: int, words: Words) -> str:
     return pointer(value)
 
 
+def interface(call: TracedCall, value: int, words: Words) -> str:
+    """A network interface: guests have `lo` alone."""
+    value &= _LOW
+    return 'if_nametoindex("lo")' if value == _LOOPBACK else str(value)
+
+
+def _ethernet_protocol(call: TracedCall, value: int, words: Words) -> str:
+    """A protocol of Ethernet, in the network's order; the word stands behind an unknown one."""
+    number = int.from_bytes((value & 0xFFFF).to_bytes(2, call.facts.byteorder), "big")
+    known = name_set("ethernet_protocols")
+    return f"htons({NameSet(words[0], known.names, known.by_number).value(number)})"
+
+
 SCALARS: Final[dict[str, Scalar]] = {
     "d": _int,
     "u": _unsigned,
@@ -197,6 +211,8 @@ SCALARS: Final[dict[str, Scalar]] = {
     "scheduler": scheduler,
     "signal": _signal,
     "addr": _address,
+    "ifindex": interface,
+    "ethproto": _ethernet_protocol,
     "oflags": lambda call, value, words: opened_flags(call, value),
     "oflagsonly": lambda call, value, words: opened_flags(call, value, access=False),
 }

@@ -10,7 +10,7 @@ from engine.trace.strace.names import signal_name
 
 _OLD: Final = frozenset(("file", "desc", "process", "network", "signal", "ipc", "memory"))
 """Classes that may be named without %."""
-_CLASSES: Final = (
+CLASSES: Final = (
     *("file", "desc", "process", "network", "signal", "ipc", "memory", "stat", "lstat", "fstat"),
     *("statfs", "fstatfs", "%stat", "%statfs", "clock", "creds", "pure"),
 )
@@ -76,14 +76,14 @@ def _word(option: str, word: str, names: frozenset[str]) -> set[str]:
     if not found and not may_miss:
         raise CommandError(
             f"{option}: invalid system call {word!r}; names, %CLASS "
-            f"(%{', %'.join(_CLASSES)}) and /REGEX are"
+            f"(%{', %'.join(CLASSES)}) and /REGEX are"
         )
     return found
 
 
 def _class(option: str, name: str, names: frozenset[str]) -> set[str]:
-    if name not in _CLASSES:
-        raise CommandError(f"{option}: invalid class %{name}; there are %{', %'.join(_CLASSES)}")
+    if name not in CLASSES:
+        raise CommandError(f"{option}: invalid class %{name}; there are %{', %'.join(CLASSES)}")
     wanted = {name, *_ALSO.get(name, ())}
     forms: Mapping[str, object] = call_forms()
     return {each for each in names if each in forms and wanted & set(call_forms()[each].classes)}

@@ -137,6 +137,8 @@ def _info(call: TracedCall, index: int, words: Words) -> str:
 def _frame(call: TracedCall, index: int, words: Words) -> str:
     """The mask of the frame that rt_sigreturn leaves."""
     mask = call.saved.get("mask")
+    if call.plain:
+        return f"{{mask={pointer(call.saved['mask_at'])}}}"
     return "{mask=[]}" if mask is None else f"{{mask={signal_mask(mask)}}}"
 
 

@@ -7,6 +7,7 @@ from typing import Final
 from engine.trace.strace.buffers import array_text, bytes_at, vectors
 from engine.trace.strace.call import Kind, TracedCall, Words, pointer, signed
 from engine.trace.strace.names import name_set
+from engine.trace.strace.netlink import is_netlink, messages_text
 from engine.trace.strace.quoting import quoted
 from engine.trace.strace.scalars import descriptor, padded
 from engine.trace.strace.structures import struct_form, struct_text
@@ -72,7 +73,8 @@ def address_text(call: TracedCall, data: bytes) -> str:
         if len(data) >= 28:
             parts.append(f"sin6_scope_id={int.from_bytes(data[24:28], 'little')}")
     elif family == _AF_NETLINK and len(data) >= 12:
-        pid, groups = struct.unpack_from(call.facts.order + "iI", data, 4)
+        pad, pid, groups = struct.unpack_from(call.facts.order + "HiI", data, 2)
+        parts += [f"nl_pad={pad:#x}"] * bool(pad)
         parts += [f"nl_pid={pid}", f"nl_groups={padded(groups)}"]
     elif len(data) > 2:
         parts.append(f"sa_data={quoted(data[2:], call.style.hexadecimal)}")
@@ -80,7 +82,7 @@ def address_text(call: TracedCall, data: bytes) -> str:
 
 
 def _address_at(call: TracedCall, address: int, size: int) -> str:
-    if size < 2:
+    if size < 2 or call.plain:
         return pointer(address)
     data = call.read(address, min(size, _ADDRESS_MAX))
     return pointer(address) if data is None else address_text(call, data)
@@ -93,7 +95,8 @@ def _address(call: TracedCall, index: int, words: Words) -> str:
 
 def note_length(call: TracedCall, index: int) -> None:
     """Note what a length is when the call is made."""
-    call.saved[index] = call.number(call.arguments[index], 4, signed=True)
+    if not call.plain:
+        call.saved[index] = call.number(call.arguments[index], 4, signed=True)
 
 
 def _out_address(call: TracedCall, index: int, words: Words) -> str:
@@ -160,11 +163,13 @@ def message_text(
         call.facts.order + "Qi4xQQQQi4x", data
     )
     shown = length if before is None else min(before, length)
+    family = call.number(name, 2) if shown >= 2 else None
+    show_bytes = messages_text if family == _AF_NETLINK else bytes_at
     changed = f"{before} => " if before is not None and before != length else ""
     parts = [
         f"msg_name={_address_at(call, name, shown)}",
         f"msg_namelen={changed}{length}",
-        f"msg_iov={vectors(call, vector, count, left, read=read)}",
+        f"msg_iov={vectors(call, vector, count, left, read=read, show_bytes=show_bytes)}",
         f"msg_iovlen={count}",
     ]
     if room:
@@ -176,7 +181,7 @@ def message_text(
 
 def _message(call: TracedCall, index: int, words: Words) -> str:
     address = call.arguments[index]
-    data = call.read(address, 56)
+    data = None if call.plain else call.read(address, 56)
     return pointer(address) if data is None else message_text(call, data, None, None)
 
 
@@ -196,7 +201,7 @@ def note_messages(call: TracedCall, index: int) -> None:
 
 def _out_message(call: TracedCall, index: int, words: Words) -> str:
     address = call.arguments[index]
-    data = call.read(address, 56)
+    data = None if call.plain else call.read(address, 56)
     before = call.saved.get("namelen")
     if data is None:
         return pointer(address)
@@ -218,7 +223,7 @@ def _messages(call: TracedCall, index: int, words: Words) -> str:
 
 def _out_messages(call: TracedCall, index: int, words: Words) -> str:
     address = call.arguments[index]
-    if call.failed or call.result is None:
+    if call.failed or call.plain or call.result is None:
         return pointer(address)
     found = []
     for at in range(min(call.count(call.result), call.style.string_max)):
@@ -279,7 +284,7 @@ def _option_value(call: TracedCall, address: int, size: int) -> str:
 
 def _in_option(call: TracedCall, index: int, words: Words) -> str:
     address, size = call.arguments[index], signed(call.arguments[int(words[0])], 32)
-    if size < 0:
+    if size < 0 or call.plain:
         return pointer(address)
     return _option_value(call, address, size)
 
@@ -304,7 +309,29 @@ def recvmmsg_result(call: TracedCall, result: int) -> str:
     return str(result)
 
 
+def _sent(call: TracedCall, index: int, words: Words) -> str:
+    """The bytes that sendto sends."""
+    address, size = call.arguments[index], call.arguments[int(words[0])]
+    show = messages_text if _has_messages(call) else bytes_at
+    return show(call, address, size)
+
+
+def _received(call: TracedCall, index: int, words: Words) -> str:
+    """The bytes that recvfrom has received."""
+    address, result = call.arguments[index], call.result
+    if call.failed or result is None:
+        return pointer(address)
+    show = messages_text if _has_messages(call) else bytes_at
+    return show(call, address, min(result, call.arguments[int(words[0])]))
+
+
+def _has_messages(call: TracedCall) -> bool:
+    return not call.plain and is_netlink(call, call.arguments[0] & 0xFFFFFFFF)
+
+
 SOCKETS: Final[dict[str, Kind]] = {
+    "sent": _sent,
+    "received": _received,
     "socktype": _socket_type,
     "protocol": _protocol,
     "sockaddr": _address,

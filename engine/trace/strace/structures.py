@@ -1,6 +1,7 @@
 """Structures by `structs.txt`, and what it cannot say: stat, statx, timex, times of files."""
 
 import struct
+from collections.abc import Callable
 from functools import cache
 from typing import Final
 
@@ -19,6 +20,12 @@ from engine.trace.strace.scalars import (
 
 _UTIME_NOW: Final = (1 << 30) - 1
 _UTIME_OMIT: Final = (1 << 30) - 2
+_BYTE_KINDS: Final[dict[str, Callable[[bytes], str | None]]] = {
+    "mac": lambda data: data.hex(":"),
+    "bytes": lambda data: quoted(data, 2),
+    "rest": lambda data: quoted(data, 2) if any(data) else None,
+}
+"""Fields of bytes: a hardware address, any, and those that a structure has no use for."""
 
 
 class FieldForm(Struct, frozen=True):
@@ -28,7 +35,7 @@ class FieldForm(Struct, frozen=True):
         name: as it is shown.
         offset: of its first byte.
         form: of `struct`.
-        kind: of `SCALARS`, or one of text, fsid, hidden.
+        kind: of `SCALARS`, or one of text, mac, bytes, rest, fsid, hidden.
         words: of the kind.
         nested: the structure within, if it is one.
     """
@@ -120,6 +127,8 @@ def _field_text(call: TracedCall, data: bytes, each: FieldForm) -> str | None:
         return quoted(values[0].partition(b"\0")[0], call.style.hexadecimal)
     if each.kind == "fsid":
         return f"{{val=[{', '.join(map(hexadecimal, values))}]}}"
+    if each.kind in _BYTE_KINDS:
+        return _BYTE_KINDS[each.kind](values[0])
     if each.kind == "hidden":
         return None
     show = SCALARS[each.kind]
@@ -137,7 +146,7 @@ def struct_at(call: TracedCall, address: int, name: str, *, out: bool = True) ->
         out: the call stores it, where it succeeds.
     """
     form = struct_form(name)
-    invalid = (out and call.failed) or call.style.plain(call.name)
+    invalid = (out and call.failed) or call.plain
     data = None if invalid else call.read(address, form.size)
     return pointer(address) if data is None else struct_text(call, data, form)
 

@@ -21,15 +21,12 @@ from perfprobekit import (
 EMPTY: Final = "perf writes an argument without a value, which tracefs refuses"
 UNNAMED: Final = "perf fails at a parameter without a name"
 RISCV: Final = "perf 6.1 has no registers of RISC-V"
-LAMBDA: Final = "another demangler's word for a lambda"
 MAPPING: Final = "mapping symbols of RISC-V are no names; 'main' stands there twice"
 
 DIFFERENT: Final = {
     **{(name, "D", "area a="): EMPTY for name in ("c0", "c2", "c1d3", "a2", "r1")},
     ("s0", "D", "main:9 $vars"): UNNAMED,
     ("s2", "D", "main:9 $vars"): UNNAMED,
-    ("s0", "F", "!_* & !*@plt"): LAMBDA,
-    ("s0", "F", "[a-m]* & !*@plt"): LAMBDA,
     ("r1", "F", "!_* & !*@plt"): MAPPING,
     ("r1", "F", "[a-m]* & !*@plt"): MAPPING,
 }

@@ -1,11 +1,13 @@
 """Calls as text: arguments and structures of every architecture, and bad memory."""
 
 import struct
+from random import Random
 
 import pytest
 
 from engine.arch import by_name
 from engine.errors import GuestFaultError
+from engine.trace.strace import netlink
 from engine.trace.strace.call import CallStyle, GuestFacts, TracedCall
 from engine.trace.strace.decoder import ShownCall, call_forms
 from engine.trace.strace.kinds import KINDS, RESULTS
@@ -139,3 +141,31 @@ def test_an_unknown_call_shows_numbers() -> None:
     )
     style = CallStyle(raw=lambda name: True)
     assert shown("close", 3, style=style) == "close(0x3) = 0"
+
+
+def test_netlink_of_any_bytes_is_a_line() -> None:
+    """Errors about errors without end, attributes within attributes, and what is cut anywhere."""
+    facts = GuestFacts("<", by_name("x86_64").linux)
+    source = Random(9)
+
+    def sent(data: bytes) -> str:
+        def read(address: int, size: int) -> bytes:
+            return data[address - BASE :][:size]
+
+        values = (3, BASE, len(data), 0, 0, 0)
+        call = TracedCall("sendto", values, facts, CallStyle(), read, lambda fd: "/")
+        call.netlink_of = lambda number: 0
+        return netlink.messages_text(call, BASE, len(data))
+
+    error = b"".join(
+        struct.pack("<IHHIIi", 20_000 - 20 * at, 2, 0, 1, 1, -2) for at in range(1000)
+    )
+    assert sent(error).startswith("[{nlmsg_len=20000, nlmsg_type=NLMSG_ERROR, ")
+    for kind in (16, 20, 24, 28, 36, 66, 3, 2):
+        for _ in range(60):
+            body = bytearray(source.randbytes(source.randrange(200)))
+            for at in range(16, len(body) - 4, source.choice((8, 12, 36))):
+                size = source.choice((4, 8, len(body) - at, 0xFFFF))
+                struct.pack_into("<HH", body, at, size & 0xFFFF, source.randrange(64))
+            head = struct.pack("<IHHII", 16 + len(body), kind, 1, 1, 0)
+            assert sent(head + body).startswith(("[{nlmsg_len=", "{nlmsg_len="))

@@ -22,7 +22,7 @@ SYSTEM = (
     "/bin/chmod 600 nothing", "/usr/bin/tty", "/usr/bin/truncate -s 10 f",
 )  # fmt: skip
 """Programs of Debian's essential packages."""
-CALLS = ("files", "memory", "signals", "network", "processes")
+CALLS = ("files", "memory", "signals", "network", "netlink", "processes")
 """Programs of ours that make many different calls."""
 
 
@@ -47,6 +47,56 @@ def test_calls_of_all_kinds() -> None:
         total.add(StracePair([str(program)]).compare())
     assert total.share >= 0.98, "\n".join(map(str, total.differing))
     assert len(total.names) >= 120
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", [name for name in (*CALLS, "bpf") if name != "netlink"])
+def test_structures_that_are_not_read(name: str) -> None:
+    program = compiled_from(SOURCES / f"{name}.c", "x86_64")
+    found = StracePair([str(program)], ["-e", "verbose=none"]).compare()
+    assert found.differing == []
+    assert found.equal > 40
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("options", [(), ("-v",), ("-x", "-s", "3")])
+def test_commands_of_bpf(options: tuple[str, ...]) -> None:
+    """All commands at all sizes; no call is made: kernels refuse differently."""
+    program = compiled_from(SOURCES / "bpf.c", "x86_64")
+    refused = ("-e", "trace=bpf", "-e", "inject=bpf:error=EPERM")
+    found = StracePair([str(program)], [*options, *refused]).compare()
+    assert found.differing == []
+    assert found.equal + len(found.apart) >= 130
+    assert len(found.apart) <= 2
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("options", [(), ("-v",), ("-x", "-s", "3"), ("-e", "verbose=none")])
+def test_messages_of_netlink(options: tuple[str, ...]) -> None:
+    program = compiled_from(SOURCES / "netlink.c", "x86_64")
+    found = StracePair([str(program)], [*options, "-e", "trace=%network"]).compare()
+    assert found.differing == []
+    assert found.equal >= 290
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["files", "network"])
+def test_bytes_that_are_read_and_written(name: str) -> None:
+    program = compiled_from(SOURCES / f"{name}.c", "x86_64")
+    options = [
+        "-e",
+        "read=all",
+        "-e",
+        "write=all",
+        "-e",
+        "trace=desc,network",
+        "-e",
+        "verbose=none",
+    ]
+    found = StracePair([str(program)], options).compare()
+    assert found.differing == []
+    assert found.equal > 60
+    assert not [line for line in found.single if line[2:5] in (" | ", " * ")]
 
 
 @pytest.mark.slow

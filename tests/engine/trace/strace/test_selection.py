@@ -5,6 +5,7 @@ import pytest
 from engine.arch import by_name
 from engine.errors import CommandError
 from engine.trace.strace.counts import CallCounts
+from engine.trace.strace.dumps import descriptors_of
 from engine.trace.strace.selection import calls_of, signals_of
 
 CALLS = tuple(by_name("x86_64").linux.syscalls.values())
@@ -58,3 +59,32 @@ def test_a_table_is_sorted_and_summed() -> None:
     assert lines[-1].split() == ["100.00", "42", "14", "3", "1", "total"]
     with pytest.raises(CommandError, match="-S"):
         CallCounts("bogus")
+
+
+def test_columns_of_a_table() -> None:
+    counts = CallCounts("longest", "name,calls,errors,min-time,max-time")
+    for name, ticks, failed in (("read", 5, False), ("open", 30, True), ("read", 7, False)):
+        counts.add(name, ticks, failed=failed)
+    assert list(counts.lines()) == [
+        "syscall              calls    errors shortest  longest",
+        "---------------- --------- --------- -------- --------",
+        "open                     1         1       30       30",
+        "read                     2                  5        7",
+        "---------------- --------- --------- -------- --------",
+        "total                    3         1        5       30",
+    ]
+    assert next(iter(CallCounts("name", "calls").lines())) == "    calls syscall"
+    for columns, why in (("calls,foo", "'foo'"), ("calls,count", "twice"), ("", "''")):
+        with pytest.raises(CommandError, match=why):
+            CallCounts("name", columns)
+
+
+def test_sets_of_descriptors() -> None:
+    chosen = descriptors_of("-e", "3,77")
+    assert [number for number in range(100) if chosen(number)] == [3, 77]
+    assert not descriptors_of("-e", "none")(0)
+    assert descriptors_of("-e", "all")(5)
+    assert [number for number in range(4) if descriptors_of("-e", "!1,2")(number)] == [0, 3]
+    for text in ("x", "-1", "3,", "9999999999"):
+        with pytest.raises(CommandError, match="descriptor"):
+            descriptors_of("-e", text)
