@@ -27,6 +27,9 @@ class CallConvention(Struct, frozen=True):
         straddles: what needs two registers and finds one is half in it and half on the stack.
         overflows: floating-point numbers take general registers when theirs are used up.
         aligns_unnamed: bitfields without a name align structures.
+        slots: all arguments take words of one row, floating-point ones too; the row goes on on
+            the stack.
+        own_format: floating-point registers hold numbers in a format of their own.
     """
 
     general: tuple[int, ...]
@@ -40,6 +43,8 @@ class CallConvention(Struct, frozen=True):
     straddles: bool = False
     overflows: bool = False
     aligns_unnamed: bool = False
+    slots: bool = False
+    own_format: bool = False
 
 
 class LinkageStubs(Struct, frozen=True):
@@ -104,6 +109,8 @@ class ElfAbi(Struct, frozen=True):
         go: registers that Go's runtime gives a meaning; None where Go does not run.
         thread_block: bytes from the thread pointer to the program's block of thread-local
             variables behind it; None where that is in front (ELF Handling For TLS, 3).
+        thread_vector: bytes from the thread pointer to the address of the vector of blocks in
+            glibc's tcbhead_t; None where libraries' variables are not found.
     """
 
     calls: CallConvention | None = None
@@ -114,3 +121,4 @@ class ElfAbi(Struct, frozen=True):
     results: "Callable[[], ResultPlaces] | None" = None
     go: GoRegisters | None = None
     thread_block: int | None = None
+    thread_vector: int | None = None

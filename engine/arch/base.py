@@ -16,7 +16,7 @@ from engine.arch.checks import check
 from engine.arch.engines import EngineNames
 from engine.arch.frames import ArchUnwind
 from engine.arch.jump import ArchJumps
-from engine.arch.machine import ArchCpu, FrameCpu, Insn, LentCpu, RegisterFile
+from engine.arch.machine import ArchCpu, FrameCpu, Insn, LentCpu, RegisterFile, SpelledInsn
 from engine.arch.plan import ArchProbes
 from engine.arch.returns import ArchReturns
 
@@ -339,6 +339,8 @@ class SignalAbi(Struct, frozen=True):
         trap_codes: what frames show after an exception, from its number and the address that
             they showed before: (fault address, trap number, error code).
         minimum_stack: AT_MINSIGSTKSZ.
+        saved_mask: place of the signal mask in a frame, as a distance from sp once the handler has
+            returned.
     """
 
     enter: Callable[[FrameCpu, SignalFrame, int], None]
@@ -350,6 +352,7 @@ class SignalAbi(Struct, frozen=True):
     no_address: Callable[[bytes], tuple[int, int, int]]
     trap_codes: Callable[[int, int], tuple[int, int, int]]
     minimum_stack: int
+    saved_mask: int
     exception: Callable[[RegisterFile, TrapKind, int], tuple[int, int, bool] | None] = (
         lambda registers, kind, number: None
     )
@@ -426,6 +429,7 @@ class Arch(Struct, frozen=True):
         kernel_rules: for probes on the text of a kernel image; None where none are known.
         returns: what return probes need of it beside `probes`; None where that is nothing.
         data_flow: which values instructions copy; None where values cannot be followed.
+        spelling: writes instructions as gdb does; None where they are shown as they are decoded.
         markers: its way to write operands of static probes (USDT); None where they are not read.
         model: the later processor that it is, a name of `--guest-cpu`; "" for the usual one.
         models: makers of the records of later processors, by name, from this one.
@@ -485,6 +489,7 @@ class Arch(Struct, frozen=True):
     rewrites: Callable[[bytes], bool] = lambda raw: False
     stores_byte: Callable[[bytes], bool] = lambda raw: True
     data_flow: "Callable[[], DataFlow] | None" = None
+    spelling: "Callable[[], Callable[[Insn, str], SpelledInsn]] | None" = None
     markers: "Callable[[], MarkerSyntax] | None" = None
     model: str = ""
     models: "Mapping[str, Callable[[Arch], Arch]]" = field(default_factory=dict)

@@ -1,7 +1,7 @@
 """Rules of an architecture for probes on a kernel's own text, as that kernel applies them."""
 
-from collections.abc import Callable, Iterator
-from typing import Protocol
+from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple, Protocol
 
 from msgspec import Struct
 
@@ -44,6 +44,19 @@ class KernelRefusal(Struct, frozen=True):
     address: int
 
 
+class KernelOutcome(NamedTuple):
+    """The outcome of a probe at a place, without the words of the reason.
+
+    Attributes:
+        refused: no probe may stand there.
+        rule: id of the rule that refuses it, or by which a breakpoint stays one; "" where it
+            becomes a jump.
+    """
+
+    refused: bool
+    rule: str
+
+
 class KernelPlaceRules(Protocol):
     """Rules for places in the text of one kernel."""
 
@@ -81,6 +94,25 @@ class KernelPlaceRules(Protocol):
 
     def instructions(self, function: KernelFunction) -> Iterator[tuple[int, int]]:
         """Address and bytes of each instruction, decoded from the symbol on."""
+        ...
+
+    def ordinary(
+        self, function: KernelFunction, stop: int
+    ) -> tuple[Sequence[int], Sequence[KernelOutcome]]:
+        """Address of each instruction, and the outcome there where no table has a say.
+
+        `refusal` and `unoptimised` tell of one place at a time, and why; here all of a function
+        are told of at once, for counting.
+
+        Args:
+            function: the function.
+            stop: instructions from there on are left out.
+        """
+        ...
+
+    @property
+    def reach(self) -> int:
+        """Bytes from an address on that a jump takes; whole instructions are asked about."""
         ...
 
     def unoptimised(

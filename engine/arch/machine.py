@@ -46,6 +46,18 @@ class MemoryAccess(Protocol):
         """Copy bytes in."""
 
 
+class SpelledInsn(Struct, frozen=True):
+    """An instruction in the words of another disassembler.
+
+    Attributes:
+        text: mnemonic and operands.
+        refers: the address that it reads or writes relative to its own; None without one.
+    """
+
+    text: str
+    refers: int | None = None
+
+
 class Insn(Struct, frozen=True):
     """A decoded instruction: what every layer needs, none of the decoder's objects.
 

@@ -24,9 +24,13 @@ _LONGEST: Final = 512
 """Characters of an operand that are read; names of C++ symbols may be long."""
 _HEAD: Final = re.compile(r"(-?)(\d{1,3})(f?)@", re.ASCII)
 _NUMBER: Final = r"[+-]?(?:0[xX][0-9a-fA-F]{1,16}|\d{1,20})"
+_TERMS: Final = r"(?:[+-](?:0[xX][0-9a-fA-F]{1,16}|\d{1,20}))*"
 _PLACE: Final = re.compile(
-    rf"(?P<symbol>[A-Za-z_.$][\w.$@]*)?(?P<numbers>(?:{_NUMBER})*)", re.ASCII
+    rf"(?:(?P<before>{_NUMBER}{_TERMS})\+(?=[A-Za-z_.$]))?"
+    rf"(?P<symbol>[A-Za-z_.$][\w.$@]*)?(?P<after>(?:{_NUMBER})?{_TERMS})",
+    re.ASCII,
 )
+"""A symbol with distances: gcc writes `4+box`, clang `box+4`."""
 _EACH: Final = re.compile(_NUMBER, re.ASCII)
 
 NamedRegister = tuple[str, int, int]
@@ -166,7 +170,7 @@ def _in_memory(
 ) -> MarkerOperand:
     parts = found.groupdict()
     base, index = parts.get("base") or "", parts.get("index") or ""
-    numbers = _EACH.findall(place["numbers"])
+    numbers = [*_EACH.findall(place["before"] or ""), *_EACH.findall(place["after"])]
     symbol, number = place["symbol"] or "", sum(_signed(each) for each in numbers)
     relative = bool(syntax.relative) and base == syntax.relative
     if not base and not index and not symbol and not numbers:

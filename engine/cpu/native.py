@@ -227,9 +227,15 @@ def place(pieces: tuple[bytes, ...], *, far: bool = False) -> tuple[list[int], o
 
 
 def build() -> HostCode | None:
-    """Place the callbacks in executable memory; None where that cannot be done here."""
+    """The callbacks in executable memory; None where that cannot be done here."""
+    return _built() if possible() else None
+
+
+@cache
+def _built() -> HostCode | None:
+    """Place the callbacks and try them: once, as what they work on comes with each call."""
     pieces = FILL, BLOCK, EDGE, PAUSE, INTERRUPT
-    placed = place(pieces, far=True) if possible() else None
+    placed = place(pieces, far=True)
     if placed is None:
         return None
     (fill_at, block_at, edge_at, pause_at, interrupt_at), memory = placed

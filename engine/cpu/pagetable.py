@@ -286,6 +286,9 @@ class MappedMemory:
 
     def read(self, address: int, size: int) -> bytes:
         """Guest memory, whatever its protection; GuestFaultError where nothing is mapped."""
+        region = self.page_table.find(address) if size > 0 else None
+        if region is not None and address + size <= region.end:  # the usual case
+            return self._ram.read(region.physical + address - region.start, size)
         return b"".join(self._ram.read(at, part) for at, part in self._pieces(address, size))
 
     def write(self, address: int, data: bytes) -> None:

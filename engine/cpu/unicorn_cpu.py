@@ -259,8 +259,11 @@ class UnicornCpu(UnicornState):
                         self._joined = True
                         join_pages()
                     return stop
-                if control.fills >= self._misses:
-                    self.flush_tlb()
+                if control.fills >= control.limit:
+                    # A call that was carried out meanwhile may have flushed, and moved what the
+                    # emulator does not stop at yet: left behind, each miss would stop it.
+                    if control.fills >= self._misses:
+                        self.flush_tlb()
                     control.limit = self._misses
         finally:
             control.limit = NO_LIMIT

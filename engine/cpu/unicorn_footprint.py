@@ -34,11 +34,17 @@ def _release(text: str) -> tuple[int, ...]:
 
 
 @cache
+def _libc() -> ctypes.CDLL:
+    """The C library of this process."""
+    return ctypes.CDLL(None)
+
+
+@cache
 def _prctl() -> "ctypes._NamedFuncPointer | None":
     """None where small pages could not be joined later."""
     if _release(os.uname().release) < _COLLAPSE_SINCE:
         return None
-    return getattr(ctypes.CDLL(None), "prctl", None)
+    return getattr(_libc(), "prctl", None)
 
 
 @contextmanager
@@ -60,7 +66,7 @@ def small_pages() -> Iterator[None]:
 
 def join_pages() -> None:
     """Have a huge page where translated code begins: the guest turns out not to be small."""
-    libc = ctypes.CDLL(None)
+    libc = _libc()
     with suppress(OSError), open("/proc/self/maps", encoding="utf-8") as lines:
         for line in lines:
             area, perms, *_, last = line.split()
@@ -79,5 +85,4 @@ def forget_tables() -> None:
     found = tables()
     if found is not None:
         start, size = found
-        libc = ctypes.CDLL(None)
-        libc.madvise(ctypes.c_void_p(start), ctypes.c_size_t(size), mmap.MADV_DONTNEED)
+        _libc().madvise(ctypes.c_void_p(start), ctypes.c_size_t(size), mmap.MADV_DONTNEED)

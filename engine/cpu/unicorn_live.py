@@ -5,13 +5,18 @@ the rest of a probe hit. Its register file is plain memory: where it is, is lear
 giving every register a value of its own and looking for those values behind the pointers of
 the engine's structure. What was found is then tried in both directions; where anything is not
 as expected (another host, another build) there is no view and the interface is used.
+
+All engines of a library have the structure of their target alike: where the first one of a process
+has its registers, those after it have theirs, as far behind their CPU. That is tried again with
+the first register alone.
 """
 
 import ctypes
 import os
 import struct
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import partial
 from operator import itemgetter
 from typing import Final, NamedTuple
@@ -27,6 +32,10 @@ _BANK_BYTES: Final = 1 << 16
 _BESIDE: Final = 32
 """Words from the first register on, in which another one is looked for."""
 _MAGIC: Final = 0x6B70726F62650000  # "kprobe": canonical, so that any register takes it
+_FOUND: Final[dict[tuple[str, ...], dict[str, int]]] = {}
+"""By the names that were looked for: bytes of each register behind the CPU of an engine."""
+_FOUND_BANKS: Final[dict[tuple[int, tuple[str, ...]], tuple[int, int]]] = {}
+"""By words of each and names: bytes from the first general register on, and words of a step."""
 
 
 class LivePlace(NamedTuple):
@@ -138,8 +147,14 @@ def find(
         read: reads one through the interface.
         write: writes one through the interface.
     """
-    before = [read(name) for name in names]
-    try:
+    key, cpu = tuple(names), linkage.cpu_of(engine)
+    known = _FOUND.get(key) if cpu else None
+    if known is not None:
+        view = LiveRegisters(cpu, known)
+        with _kept(names[:1], read, write):
+            if _agrees(view, names[:1], read, write):
+                return view
+    with _kept(names, read, write):
         marks = {name: _MAGIC + 0x1010 * (at + 1) for at, name in enumerate(names)}
         for name, mark in marks.items():
             write(name, mark)
@@ -147,7 +162,21 @@ def find(
         if base is None or len(places) != len(names):
             return None
         view = LiveRegisters(base, places)
-        return view if _agrees(view, names, read, write) else None
+        if not _agrees(view, names, read, write):
+            return None
+        if base == cpu:
+            _FOUND[key] = places
+        return view
+
+
+@contextmanager
+def _kept(
+    names: Sequence[str], read: Callable[[str], int], write: Callable[[str, int], None]
+) -> Iterator[None]:
+    """Registers have their values again afterwards."""
+    before = [read(name) for name in names]
+    try:
+        yield
     finally:
         for name, value in zip(names, before, strict=True):
             write(name, value)
@@ -224,32 +253,63 @@ def find_bank(
         read: reads one through the interface.
         write: writes one through the interface.
     """
-    before = [read(name) for name in names]
-    try:
+    key = wide, tuple(names)
+    known = _FOUND_BANKS.get(key)
+    if known is not None:
+        bank = LiveBank(general.start + known[0], names, known[1], wide)
+        with _kept(names[:1], read, write):
+            (mark,) = marks = _marks(1, wide, 0x111)
+            write(names[0], mark)
+            if bank.words[:wide].tobytes() == _as_words(mark, wide) and _raises(
+                bank, names[:1], marks, 0x111, read
+            ):
+                return bank
+    with _kept(names, read, write):
         for turn in (0x111, 0x222):
-            marks = [
-                sum(_MAGIC + turn * (wide * at + word + 3) << 64 * word for word in range(wide))
-                for at in range(len(names))
-            ]
+            marks = _marks(len(names), wide, turn)
             for name, mark in zip(names, marks, strict=True):
                 write(name, mark)
-            bank = _bank(general.start, names, wide, marks)
-            if bank is None:
+            found = _bank(general.start, wide, marks)
+            if found is None:
                 return None
-            for at, name in zip(bank.index.values(), names, strict=True):
-                for word in range(wide):
-                    bank.words[at + word] += turn << 8
-                raised = sum(turn << 8 + 64 * word for word in range(wide))
-                if read(name) != marks[list(names).index(name)] + raised:
-                    return None
+            bank = LiveBank(general.start + found[0], names, found[1], wide)
+            if not _raises(bank, names, marks, turn, read):
+                return None
+            _FOUND_BANKS[key] = found
         return bank
-    finally:
-        for name, value in zip(names, before, strict=True):
-            write(name, value)
 
 
-def _bank(start: int, names: Sequence[str], wide: int, marks: Sequence[int]) -> LiveBank | None:
-    """Find registers with these values, at equal distances behind an address."""
+def _marks(count: int, wide: int, turn: int) -> list[int]:
+    """Values of so many registers, each with words of its own."""
+    return [
+        sum(_MAGIC + turn * (wide * at + word + 3) << 64 * word for word in range(wide))
+        for at in range(count)
+    ]
+
+
+def _raises(
+    bank: LiveBank,
+    names: Sequence[str],
+    marks: Sequence[int],
+    turn: int,
+    read: Callable[[str], int],
+) -> bool:
+    """True if the interface shows what is written to a bank of registers with these values."""
+    raised = sum(turn << 8 + 64 * word for word in range(bank.wide))
+    for name, mark in zip(names, marks, strict=True):
+        for word in range(bank.wide):
+            bank.words[bank.index[name] + word] += turn << 8
+        if read(name) != mark + raised:
+            return False
+    return True
+
+
+def _as_words(value: int, wide: int) -> bytes:
+    return value.to_bytes(8 * wide, sys.byteorder)
+
+
+def _bank(start: int, wide: int, marks: Sequence[int]) -> tuple[int, int] | None:
+    """Find registers with these values: bytes behind an address, and words of a step."""
     try:
         memory = os.open("/proc/self/mem", os.O_RDONLY)
     except OSError:
@@ -258,10 +318,10 @@ def _bank(start: int, names: Sequence[str], wide: int, marks: Sequence[int]) -> 
         state = _peek(memory, start, _BANK_BYTES)
     finally:
         os.close(memory)
-    places = [state.find(mark.to_bytes(8 * wide, sys.byteorder)) for mark in marks]
+    places = [state.find(_as_words(mark, wide)) for mark in marks]
     step = places[1] - places[0]
     if places[0] < 0 or places[0] % 8 or step < 8 * wide or step % 8:
         return None
     if places != list(range(places[0], places[0] + step * len(places), step)):
         return None
-    return LiveBank(start + places[0], names, step // 8, wide)
+    return places[0], step // 8

@@ -75,6 +75,8 @@ class UnicornMachine:
         self._flags_known = names.hidden_flags is None
         self._flags_at = -1  # in a saved context, once learnt and if anywhere
         self._fault_at = -1
+        self._features_at = -1  # in an engine's CPUState, once learnt
+        self._register_ids: dict[str, int] = {}
         self._note_at = -1  # the same note from the engine's CPUState on
 
     def open(self, memory: int) -> Emulator:
@@ -93,7 +95,10 @@ class UnicornMachine:
         Raises:
             EngineError: it has none of that name.
         """
-        return self._id(self._spelled.get(name, name.upper()))
+        number = self._register_ids.get(name)
+        if number is None:
+            number = self._register_ids[name] = self._id(self._spelled.get(name, name.upper()))
+        return number
 
     def mask_write(self, name: str, value: int) -> int:
         """The part of a value that may be written to a register from outside."""
@@ -149,11 +154,14 @@ class UnicornMachine:
         cpu = linkage.cpu_of(engine) if extension is not None and native.lends() else 0
         if extension is None or not cpu:
             return False
-        state = ctypes.string_at(cpu, _FEATURES_END)
         wanted = struct.pack(f"={len(extension.features)}Q", *extension.features)
-        at = state.find(wanted)
-        if at < 0 or at % _FEATURES_WORD or state.find(wanted, at + 1) >= 0:
-            return False
+        at = self._features_at
+        if at < 0 or ctypes.string_at(cpu + at, len(wanted)) != wanted:
+            state = ctypes.string_at(cpu, _FEATURES_END)
+            at = state.find(wanted)
+            if at < 0 or at % _FEATURES_WORD or state.find(wanted, at + 1) >= 0:
+                return False
+            self._features_at = at
         if not _silenced(extension.tells):
             return False
         for index, bits in extension.added:

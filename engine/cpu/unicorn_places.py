@@ -169,7 +169,13 @@ def _bounds_of(hook: int) -> ctypes.Array[ctypes.c_uint64]:
 
 
 class ToldPlaces:
-    """The places of one machine."""
+    """The places of one machine.
+
+    Attributes:
+        was_told: called with the address of a place and with what tells apart those that are told
+            of it; True for an execution that was told before, as the machine runs again. None for
+            a machine that does not.
+    """
 
     def __init__(
         self, words: PlaceWords, hooks: Hooks, fail: Callable[[BaseException], None]
@@ -181,6 +187,7 @@ class ToldPlaces:
             hooks: of the emulator.
             fail: told what an action raises: nothing may be raised through the emulator.
         """
+        self.was_told: Callable[[int, object], bool] | None = None
         self._words = words
         self._hooks = hooks
         self._fail = fail
@@ -210,23 +217,30 @@ class ToldPlaces:
     def tell_instruction(self, address: int, action: Callable[[], None]) -> None:
         """Have an action called in front of each execution of an instruction.
 
-        Each iteration of a repeated one is an execution. No code of the place may have been
-        translated yet.
+        Each iteration of a repeated one is an execution. Code of the place that was translated
+        before is to be forgotten: see `SystemCpu.forget_code`.
         """
 
         def called(uc: int, address: int, size: int, data: int) -> None:
-            self._act(action)
+            if self.was_told is None or not self.was_told(address, called):
+                self._act(action)
 
         self._hooks.add(uc_const.UC_HOOK_CODE, OnCode(called), begin=address, end=address)
 
     def tell_instructions(self, action: Callable[[int], None]) -> ToldInstructions:
         """Have an action called in front of instructions that are given later."""
-        return ToldInstructions(self._hooks, action, self._fail)
+
+        def first(address: int) -> None:
+            if self.was_told is None or not self.was_told(address, first):
+                action(address)
+
+        return ToldInstructions(self._hooks, first, self._fail)
 
     def _begins(self, uc: int, address: int, size: int, data: int) -> None:
         action = self._blocks.get(address)
-        if action is not None:
-            self._act(action)
+        if action is None or (self.was_told is not None and self.was_told(address, self)):
+            return
+        self._act(action)
 
     def _act(self, action: Callable[[], None]) -> None:
         try:

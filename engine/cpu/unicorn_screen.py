@@ -10,8 +10,8 @@ In the same way the screen sees blocks that begin where somebody waits for one (
 import ctypes
 import mmap
 import re
-from collections.abc import Callable, Iterable, Mapping
-from functools import cached_property
+from collections.abc import Callable, Iterable
+from functools import cache, cached_property
 from typing import TYPE_CHECKING, Final
 
 from engine.arch.base import Arch, Screened, Screening, TrapKind
@@ -178,7 +178,8 @@ class Screen:
     @cached_property
     def _suspects(self) -> re.Pattern[bytes]:
         """Bytes that give a block away; made late, as host code looks for them first."""
-        return _pattern(self._pairs, self._arch.suspect_ends, self._arch.suspect_lasts)
+        arch = self._arch
+        return _pattern(tuple(self._pairs.items()), arch.suspect_ends, arch.suspect_lasts)
 
     @property
     def waiting(self) -> bool:
@@ -434,13 +435,14 @@ def readable(cpu: MemoryAccess, address: int, size: int) -> bytes:
     return b""
 
 
+@cache
 def _pattern(
-    suspects: Mapping[int, frozenset[int]], ends: frozenset[int], lasts: frozenset[int]
+    suspects: tuple[tuple[int, frozenset[int]], ...], ends: frozenset[int], lasts: frozenset[int]
 ) -> re.Pattern[bytes]:
     """A pattern of one of these byte pairs, the beginning of one at the very end, or an end."""
     pairs = [
         rb"\x%02x(?:[%b]|\Z)" % (first, _class(seconds)) if seconds else rb"\x%02x\Z" % first
-        for first, seconds in suspects.items()
+        for first, seconds in suspects
     ]
     if ends:
         pairs.append(rb"[%b][\x00-\xff][\x80-\xff]\Z" % _class(ends))

@@ -27,6 +27,7 @@ from engine.cpu.unicorn_linkage import (
 )
 from engine.cpu.unicorn_places import ToldPlaces
 from engine.cpu.unicorn_planted import Callbacks, PlantedCode
+from engine.cpu.unicorn_watches import DataAccess, WatchedData
 from engine.errors import CommandError
 
 PAGE: Final = 4096
@@ -493,7 +494,7 @@ class SystemCpu:
         if len(state) != _STATE or any(state[_BREAKPOINTS:_BREAKPOINTS_END]):
             raise ValueError("no state of such a processor")
         ctypes.memmove(self._env, state, _STATE)
-        self._forget_code()
+        self.forget_code()
         self._emulator.flush_translations()
 
     # -- running ------------------------------------------------------------------------
@@ -523,12 +524,34 @@ class SystemCpu:
 
         def add(address: int) -> None:
             self._hooks.add(uc_const.UC_HOOK_CODE, self._place, record, address, address)
-            self._forget_code()
+            self.forget_code()
 
         return add
 
-    def _forget_code(self) -> None:
-        """Translate all code anew."""
+    def watch_data(self, told: Callable[[DataAccess], bool]) -> WatchedData:
+        """Have loads and stores of watched data told before they are made.
+
+        Args:
+            told: called with each; True if the processor stops in front of the instruction.
+
+        Raises:
+            CommandError: this build of Unicorn, or this host, does not allow it.
+        """
+
+        def called(access: DataAccess) -> bool:
+            try:
+                return told(access)
+            except BaseException as error:
+                self._fail(error)
+                return True
+
+        try:
+            return WatchedData(self._emulator, self._uc, self._cpu, called)
+        except ValueError as error:
+            raise CommandError(f"no data of a machine is watched here: {error}") from None
+
+    def forget_code(self) -> None:
+        """Translate all code anew, with the hooks that there are now; it must not run."""
         self._emulator.flush_code()
         ctypes.memset(self._bits, 0, len(self._bits))
 

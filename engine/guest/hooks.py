@@ -42,6 +42,8 @@ class SpaceHooks(Struct):
         withdraw: gives up what the machinery has begun, where that can be repeated, so that a
             signal has to wait no longer; whether it could.
         stopped: sees every stop of the CPU first; what is left of it for the kernel, if anything.
+        passes_call: (pc behind the instruction): True if nothing that `stopped` would see, and no
+            `hold`, has to do with a system call there. None where that cannot be known.
         watched: sees an access that was refused before all others do; what is left of it, None
             where it has been carried out.
         opened: (address, access, pc): whether a refused access was refused only because of the
@@ -65,6 +67,7 @@ class SpaceHooks(Struct):
     hold: Callable[[], bool] = _never
     withdraw: Callable[[], bool] = _never
     stopped: Callable[[Stop], Stop | None] = _untouched
+    passes_call: Callable[[int], bool] | None = None
     watched: Callable[[Stop], Stop | None] = _untouched
     opened: Callable[[int, str, int], bool] = _not_mine
     original: Callable[[int, bytes], bytes] = lambda address, data: data
@@ -110,6 +113,8 @@ class GuestHooks(Struct):
         asked_signal: (number): a signal is about to be delivered to the current thread.
         asked_call: (number, name): the current thread's system call is about to be carried out;
             True keeps it back until the guest is let on. None while nobody wants to know.
+        asked_return: (number, name): the current thread's system call is over. None while nobody
+            wants to know.
         given_result: (number, name): the result that the current thread's system call has without
             being carried out, None to carry it out. None while nobody gives any.
         excepted: an exception of the processor that nobody below has dealt with; True if it is
@@ -127,12 +132,19 @@ class GuestHooks(Struct):
     signalled: Callable[[], None] = _ignore
     asked_signal: Callable[[int], SignalAnswer] = lambda number: PASSED
     asked_call: Callable[[int, str], bool] | None = None
+    asked_return: Callable[[int, str], None] | None = None
     given_result: Callable[[int, str], int | None] | None = None
     excepted: Callable[[Stop], bool] = lambda stop: False
     attention: Callable[[], None] = _ignore
     host_input: Callable[[str, bytes], bytes] = lambda source, data: data
 
+    def left_call(self, number: int, name: str, result: int) -> None:
+        """Tell whoever wants to know that the current thread's system call is over."""
+        self.syscall_exit(number, name, result)
+        if self.asked_return is not None:
+            self.asked_return(number, name)
+
     def hear_calls(self) -> bool:
         """True if anybody is told of system calls, or asked about them."""
         told = self.syscall_enter is not _ignore or self.syscall_exit is not _ignore
-        return told or self.asked_call is not None
+        return told or self.asked_call is not None or self.asked_return is not None

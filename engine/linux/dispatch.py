@@ -226,11 +226,11 @@ class CallDispatch:
                 before = linux.syscall_before
                 again = pc - linux.syscall_size if before is None else before(pc)
                 self._cpu.write_register(self._pc, again)
-                machine.hooks.syscall_exit(number, name or f"#{number}", result)
+                machine.hooks.left_call(number, name or f"#{number}", result)
                 return
         elif machine.recorder is not None:
             machine.recorder.returned(result, restarts=False)
-        machine.hooks.syscall_exit(number, name or f"#{number}", result)
+        machine.hooks.left_call(number, name or f"#{number}", result)
         if linux.error:
             self._cpu.write_register(linux.error, 0xFFFFFFFFFFFFFFFF if result < 0 else 0)
             result = abs(result)

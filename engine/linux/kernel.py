@@ -76,7 +76,6 @@ class Kernel:
         self._calls = CallDispatch(machine, self._begin_wait)
         self._quick = quick.table(self._linux)
         self._serving = machine.cpu if isinstance(machine.cpu, ServesCalls) else None
-        self._alone = False  # nobody looks at the machine between two stretches
         self._served = False  # the call that the processor has stopped for has been carried out
         self._seen_blocks = 0
         self._passes = False  # a timer has been armed: from then on what is executed takes time
@@ -127,12 +126,8 @@ class Kernel:
     def run(self) -> Exit:
         """Run the program to its end."""
         self._clock_need_changed()
-        self._alone = True
-        try:
-            while self.machine.exit is None:
-                self.resume()
-        finally:
-            self._alone = False
+        while self.machine.exit is None:
+            self.resume(alone=True)
         return self.machine.exit
 
     @contextmanager
@@ -157,15 +152,20 @@ class Kernel:
         if self.machine.recorder is not None:
             self.machine.recorder.stopped(kind)
 
-    def resume(self) -> None:
-        """One stretch of a thread up to the next thing the kernel has to do."""
+    def resume(self, *, alone: bool = False) -> None:
+        """Run one stretch of a thread up to the next thing the kernel has to do.
+
+        Args:
+            alone: the caller looks at nothing that a system call changes between two stretches:
+                quick calls may be carried out inside one.
+        """
         if self.machine.recorder is None:
-            self._resume()
+            self._resume(alone=alone)
             return
         with self._working():
-            self._resume()
+            self._resume(alone=alone)
 
-    def _resume(self) -> None:
+    def _resume(self, *, alone: bool) -> None:
         if not self._runnable():
             return
         thread = self.machine.current
@@ -202,7 +202,7 @@ class Kernel:
             elif passing >= 0:
                 stop, single = self._cpu.step(), True
             else:  # as uprobes do: a signal waits for the end of the step
-                stop = self._cpu.step() if waits else self._run(thread)
+                stop = self._cpu.step() if waits else self._run(thread, alone)
             if stop is not None:
                 self._has_stopped(stop.kind)
             elif self.machine.recorder is not None and (tracee is not None or single):
@@ -219,7 +219,7 @@ class Kernel:
         if thread.process.exit is not None:
             self._end(thread.process)
 
-    def _run(self, thread: Thread) -> Stop:
+    def _run(self, thread: Thread, alone: bool) -> Stop:
         """Let the processor run, and carry out quick calls inside it where nobody can tell."""
         quantum, cpu = self._quantum(), self._serving
         if self.going is not None:
@@ -227,7 +227,7 @@ class Kernel:
             quantum = most if quantum is None else min(quantum, most)
         if (
             cpu is None
-            or not self._alone
+            or not alone
             or self._moment is not None
             or self._passes
             or not self._calls.is_often
@@ -247,7 +247,7 @@ class Kernel:
             thread.tracee is not None
             or thread.restricted
             or self.machine.hooks.hear_calls()
-            or thread.hooks.hear_stops()
+            or (thread.hooks.hear_stops() and thread.hooks.passes_call is None)
         ):
             return True
         return bool(memory.closed or memory.watched) or memory.bytes.watcher is not None
@@ -262,6 +262,9 @@ class Kernel:
         condition = self._quick.get(registers[0], _never)
         thread, recorder = self.machine.current, self.machine.recorder
         if condition is not None and not condition(thread, registers):
+            return False
+        passes = thread.hooks.passes_call
+        if passes is not None and not passes(registers[-1]):
             return False
         if recorder is None:
             calls.make_untold(thread, registers)

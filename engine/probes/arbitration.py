@@ -234,6 +234,11 @@ class Arbitration:
                 return code
         return None
 
+    @property
+    def displaces(self) -> bool:
+        """True if the guest may come to an instruction that is carried out in such code."""
+        return any(code.displaces() for code in self._codes)
+
     def resume(self) -> None:
         """The guest is about to go on."""
         for code in self._codes:

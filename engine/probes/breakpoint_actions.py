@@ -424,34 +424,37 @@ class Breakpoints:
         """The pre-handlers run here; what they do to the course of things is seen to outside."""
         regs, thread, address = self._regs, self._thread, point.address
         idle, hit = self.idle, self.hit
+        pc, traps = self._arch.roles.pc, self._cpu.traps
+        where, go_to = traps.reader((pc,)), traps.writer(pc)
 
         def action() -> int:
             if not idle():
                 return LEAVE  # a handler runs the guest: the hit is missed
             hit(point)
-            came, moved = regs.ip, False
-            regs.ip = address
+            came, moved = where()[0], False
+            go_to(address)
             try:
                 for probe in enabled:
                     probe.hits += 1
                     if probe.record is not None:
                         probe.record(thread())
-                    if probe.pre_handler is not None and probe.pre_handler(probe, regs):
+                    handler = probe.pre_handler
+                    if handler is not None and handler(probe, regs):
                         moved = True
                         break
             except BaseException as error:
                 self.handled = Handled(point, address, error=error)
-                regs.ip = came
+                go_to(came)
                 return LEAVE
-            ip = regs.ip
+            ip = where()[0]
             if moved or ip != address or point.state is DISARMED:
                 self.handled = Handled(point, ip, moved=True)
-                regs.ip = came
+                go_to(came)
                 return LEAVE
             target = go()
             if target == LEAVE:
                 self.handled = Handled(point, address)
-                regs.ip = came
+                go_to(came)
             return target
 
         return action

@@ -62,6 +62,7 @@ class DetourKeeper:
         self._led_templates = RecorderTemplates(jumps.led_encoder)
         self._of: dict[ProbePoint, LiveDetour] = {}
         self.holds, self.enter = self.memory.holds, self.memory.enter
+        self.displaces = self.running.displaces
         self.resume, self.stopped = self.running.resume, self.running.stopped
         self.name, self.show_thread = self.running.name, self.running.show_thread
 

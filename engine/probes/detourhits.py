@@ -135,6 +135,10 @@ class DetourHits:
             cpu.expect(live.detour.window)
         return live
 
+    def displaces(self) -> bool:
+        """True if the guest may come to the middle of a window, or stands in a detour's rest."""
+        return self._detours.covers
+
     def show_thread(self) -> None:
         """Whoever runs now is told to code that records."""
         self._memory.show_thread(self._target.thread(), self.comm())

@@ -13,7 +13,6 @@ from msgspec.structs import replace
 
 from engine.arch.base import Arch
 from engine.arch.jump import ArchJumps
-from engine.arch.recorder.generator import record
 from engine.arch.recording import (
     CallEntry,
     CallReturn,
@@ -107,6 +106,8 @@ def uncompiled(jumps: ArchJumps, wanted: Work, window: bytes = b"") -> str:
     """Why no code in the guest can record it, "" if it can."""
     if not wanted:
         return ""
+    from engine.arch.recorder.generator import record  # few runs have a jump probe
+
     count = len(recorded_by(wanted)) + isinstance(wanted, CallEntry)
     try:
         record(jumps.encoder, counted(wanted, [_TRIAL_COUNTER] * count), _TRIAL, window)

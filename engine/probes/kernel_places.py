@@ -6,17 +6,21 @@ does not know. The answers of the architecture are in `engine.arch.kernelprobes`
 """
 
 from bisect import bisect_left, bisect_right
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import takewhile
 from typing import Final, Protocol
 
 from msgspec import Struct
 
-from engine.arch.kernelprobes import KernelFunction, KernelPlaceRules, KernelRefusal
+from engine.arch.kernelprobes import KernelFunction, KernelOutcome, KernelPlaceRules, KernelRefusal
 
 FTRACE: Final = "ftrace"
 OPTIMISED: Final = "jump"
 BREAKPOINT: Final = "breakpoint"
+REJECTED: Final = "rejected"
 
+NOTRACE: Final = "kernel.notrace"
 _REACH: Final = 32
 """Bytes that a site, or the window of a probe, takes at most."""
 _LABEL: Final = 5
@@ -115,6 +119,16 @@ def _holds(ranges: Sequence[tuple[int, int]], address: int) -> bool:
 
 def _between(sites: Sequence[int], low: int, high: int) -> tuple[int, ...]:
     return tuple(sites[bisect_left(sites, low) : bisect_left(sites, high)])
+
+
+Outcome = tuple[str, str]
+"""Technique, as in a verdict's `kind` or "rejected", and rule that decided, "" for none."""
+
+
+def outcome_of(verdict: KernelVerdict) -> Outcome:
+    """The technique and rule that a verdict is counted by."""
+    why = verdict.refusal or verdict.stays
+    return verdict.kind or REJECTED, why.rule if why is not None else ""
 
 
 class _Sites(Struct, frozen=True):
@@ -246,10 +260,82 @@ class KernelPlaces:
         if self.untraced(address):
             name = self._name(address)
             detail = f"{name} is notrace: it has no site of ftrace"
-            return KernelVerdict(
-                address, KernelRefusal("kernel.notrace", detail, "EINVAL", address), ""
-            )
+            return KernelVerdict(address, KernelRefusal(NOTRACE, detail, "EINVAL", address), "")
         return self.registered(address)
+
+    def counted(self, function: KernelFunction, end: int) -> Counter[Outcome]:
+        """The number of a function's instructions by what an event on each would be.
+
+        The same as counting `event` at each, but where no table names a site nearby the rules
+        tell of all of the function's places at once.
+
+        Args:
+            function: whose instructions are counted.
+            end: instructions from there on are left out.
+        """
+        around = self._around(function.start)
+        if around is None or not self._plain(around):
+            found = (address for address, _ in self.instructions(function) if address < end)
+            return Counter(outcome_of(self.event(address)) for address in found)
+        if around.untraced:
+            found = (address for address, _ in self.instructions(function))
+            places = sum(1 for _ in takewhile(end.__gt__, found))
+            return Counter({(REJECTED, NOTRACE): places})
+        starts, ordinary = self._rules.ordinary(function, end)
+        near = self._near_sites(around, starts, ordinary)
+        counts = Counter(ordinary)
+        counts.subtract(ordinary[number] for number in near)
+        total = Counter(outcome_of(self.event(starts[number])) for number in near)
+        for (refused, rule), count in counts.items():
+            kind = REJECTED if refused else BREAKPOINT if rule else OPTIMISED
+            total[kind, rule] += count
+        return +total
+
+    def _plain(self, around: _Around) -> bool:
+        """True if a symbol is in one stretch of text and has nothing to do with the blacklist."""
+        if around.whole:
+            return False
+        text, forbidden = self._tables.text, self._tables.forbidden
+        inside = bisect_right(text, (around.start, 1 << 65)) - 1
+        if inside < 0 or around.end > text[inside][1]:
+            return False
+        after = bisect_left(forbidden, (around.end, 0))
+        return not after or forbidden[after - 1][1] <= around.start
+
+    def _near_sites(
+        self, around: _Around, starts: Sequence[int], ordinary: Sequence[KernelOutcome]
+    ) -> list[int]:
+        """The numbers of the places that more decides about than the instructions.
+
+        Those are a landing pad, behind which its probe is moved; those inside of a table's site;
+        and of those from which a jump would reach one the ones that would be jumps.
+        """
+        rules, sites = self._rules, around.sites
+        found = set()
+        if starts and self.entry(around.start) != around.start:
+            found.add(0)
+        inside = (
+            (sites.bugs, 1),
+            (sites.ftrace, 1),
+            (sites.labels, _LABEL),
+            (sites.static_calls, rules.static_call_size),
+        )
+        for addresses, size in inside:
+            for site in addresses:
+                found.update(range(bisect_left(starts, site), bisect_left(starts, site + size)))
+        reserved = (
+            (sites.ftrace, rules.site_size),
+            (sites.labels, _LABEL),
+            (sites.static_calls, rules.static_call_size),
+        )
+        for addresses, size in reserved:
+            for site in addresses:
+                # A jump takes whole instructions, so all of the one that the site begins in.
+                holder = bisect_right(starts, site) - 1
+                low = starts[holder] - rules.reach if holder >= 0 else site
+                numbers = range(bisect_right(starts, low), bisect_left(starts, site + size))
+                found.update(number for number in numbers if not any(ordinary[number]))
+        return sorted(found)
 
     def returning(self, address: int) -> KernelVerdict:
         """The answer for a return event on a function's entry."""

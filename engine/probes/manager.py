@@ -21,7 +21,7 @@ from engine.probes.engine_code import EngineCode
 from engine.probes.engine_window import EngineWindow
 from engine.probes.goroutines import GoroutineStacks
 from engine.probes.hit_machine import HitMachine
-from engine.probes.hits import HitDispatcher
+from engine.probes.hits import HitDispatcher, Status
 from engine.probes.kprobe import Kprobe
 from engine.probes.point import ProbePoint
 from engine.probes.recorded_breakpoints import RecordedBreakpoints
@@ -242,6 +242,16 @@ class ProbeManager:
         replacement = point.replacement
         kind = "breakpoint" if replacement is None else replacement.kind
         return self._machines[kind](self.hits)
+
+    def passes_call(self, behind: int) -> bool:
+        """True if a system call is the program's own, and nothing of the machinery sees to it.
+
+        Args:
+            behind: the pc behind its instruction.
+        """
+        if self.hits.status is not Status.IDLE or self.code.inside(behind):
+            return False
+        return not self.points or not self.techniques.displaces
 
     # -- what there is --------------------------------------------------------------------
 

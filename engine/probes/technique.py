@@ -102,6 +102,9 @@ class RecordingCode(Protocol):
     def holds(self, address: int) -> bool:
         """True if an address lies where it may be."""
 
+    def displaces(self) -> bool:
+        """True if the guest may come to an instruction that is carried out in it."""
+
     def stopped(self, stop: Stop, pc: int) -> Stop | None:
         """See to a stop in it; what is left of it for the guest's kernel."""
 

@@ -222,6 +222,10 @@ class UprobeTrampolines:
             return Stop(StopKind.TRAP, TrapKind.ILLEGAL, address=pc)
         return stop
 
+    def displaces(self) -> bool:
+        """Say no: an instruction of one piece stands there, or none."""
+        return False
+
     def resume(self) -> None:
         """Nothing."""
 

@@ -46,6 +46,7 @@ ABI: Final = ElfAbi(
         tuple(f"v{number}" for number in range(16)),
     ),
     thread_block=16,
+    thread_vector=0,
     calls=CallConvention(  # AAPCS64, 6.8.2
         general=tuple(range(8)),
         vectors=tuple(range(64, 72)),

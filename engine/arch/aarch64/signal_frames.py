@@ -133,5 +133,6 @@ SIGNALS = SignalAbi(
     no_address=lambda raw: (11, 0, 0),
     trap_codes=lambda number, before: (0, 0, 0),
     minimum_stack=_SIZE + 32,
+    saved_mask=_SIGMASK,
     misaligned=_misaligned,
 )

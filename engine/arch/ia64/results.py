@@ -1,8 +1,8 @@
-"""IA-64's rules for values in registers (Itanium Software Conventions, 8.6)."""
+"""IA-64's rules for values in registers (Itanium Software Conventions, 8.5 and 8.6)."""
 
 from typing import Final
 
-from engine.arch.abi import ElfAbi
+from engine.arch.abi import CallConvention, ElfAbi
 from engine.arch.abivalues import (
     Bank,
     RegisterPart,
@@ -29,6 +29,14 @@ def divide(shape: ValueShape) -> tuple[RegisterPart, ...] | None:
     return in_words(shape.size) if shape.size <= _MOST else None
 
 
+def divide_argument(shape: ValueShape) -> tuple[RegisterPart, ...] | None:
+    """Up to eight equal floating-point numbers, else words, however many (8.5.2)."""
+    if shape.by_reference:
+        return None
+    elements = homogeneous(shape, 8, _ELEMENTS)
+    return elements if elements is not None else in_words(shape.size)
+
+
 def decode(number: int, size: int) -> bytes:
     """The bytes that a floating-point register's 82 bits are stored as, as stfs, stfd, stfe do."""
     value = unpack(number)
@@ -49,4 +57,15 @@ RESULTS: Final = ResultPlaces(
     exit="r8",
     decode=decode,
 )
-ABI: Final = ElfAbi(divide=divide, results=lambda: RESULTS, thread_block=16)
+CALLS: Final = CallConvention(
+    general=tuple(range(32, 40)),  # r32 to r39, the caller's out0 to out7
+    vectors=tuple(range(128 + 8, 128 + 16)),
+    stack=(12, 16),  # behind the callee's scratch area
+    hidden_result=False,
+    by_reference=False,
+    divide=divide_argument,
+    slots=True,
+    own_format=True,
+)
+"""The rules by which arguments are passed (8.5.2 and 8.5.3)."""
+ABI: Final = ElfAbi(calls=CALLS, divide=divide, results=lambda: RESULTS, thread_block=16)

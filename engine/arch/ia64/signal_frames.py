@@ -210,6 +210,7 @@ SIGNALS: Final = SignalAbi(
     no_address=lambda raw: (11, 0, 0),
     trap_codes=lambda number, before: (0, 0, 0),
     minimum_stack=_MINSIGSTKSZ,
+    saved_mask=_SCRATCH + _CONTEXT + _MASK,
     exception=lambda registers, kind, number: exception(kind, number),
     details=details,
 )

@@ -14,7 +14,6 @@ from msgspec.structs import replace
 
 from engine.arch.program import EVENT_LOW
 from engine.arch.recorder.encoder import Encoder
-from engine.arch.recorder.generator import record
 from engine.arch.recording import CallEntry, CallReturn, DetourPlaces, Recorder, Recording, Work
 
 _KEPT: Final = 512
@@ -43,26 +42,31 @@ class RecorderTemplates:
             NotCompilableError: no code in the guest can do it.
         """
         if isinstance(work, CallReturn) or not all(map(_is_usual, _each(work))):
-            return record(self._encoder, work, places, window)
+            return self._generated(work, places, window)
         free = self._encoder(places.save).flags_free(window)
         shape = (work.row is None) if isinstance(work, CallEntry) else None
         key = places, free, tuple(map(_kind, _each(work))), shape
         template = self._known.get(key)
         if template is not None:
             return template.filled(work)
-        made = record(self._encoder, work, places, window)
+        made = self._generated(work, places, window)
         if key not in self._known:
             if len(self._known) >= _KEPT:
                 self._known.clear()
             self._known[key] = self._template(work, places, window, made)
         return made
 
+    def _generated(self, work: Work, places: DetourPlaces, window: bytes) -> Recorder:
+        from engine.arch.recorder.generator import record  # few runs have a jump probe
+
+        return record(self._encoder, work, places, window)
+
     def _template(
         self, work: Work, places: DetourPlaces, window: bytes, made: Recorder
     ) -> "_Template | None":
         """The template of a kind of work; None if it has none."""
         strange = _strange(work)
-        template = _Template(strange, record(self._encoder, strange, places, window))
+        template = _Template(strange, self._generated(strange, places, window))
         return template if template.filled(work) == made else None
 
 

@@ -80,4 +80,5 @@ SIGNALS = SignalAbi(
     no_address=lambda raw: (11, 0, 0),
     trap_codes=lambda number, before: (0, 0, 0),
     minimum_stack=_MINIMUM,
+    saved_mask=_SIGMASK,
 )

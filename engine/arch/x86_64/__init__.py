@@ -39,6 +39,8 @@ from engine.arch.x86_64.sse_arithmetic import unusual
 from engine.arch.x86_64.syscalls import OWN_CALLS, SYSCALLS, TASK_SIZE
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from engine.arch.dataflow import DataFlow
     from engine.arch.gdbtarget import GdbTarget
     from engine.arch.kernel import KernelView
@@ -47,6 +49,7 @@ if TYPE_CHECKING:
     from engine.arch.kernelmodules import ModuleLinker
     from engine.arch.kernelprobes import KernelPlaceRules
     from engine.arch.kernelsites import BootedKernel, KernelSites
+    from engine.arch.machine import Insn, SpelledInsn
     from engine.arch.marker_operands import MarkerSyntax
     from engine.arch.nop_call import NopCalls
     from engine.arch.ptrace import PtraceAbi
@@ -209,6 +212,12 @@ def _data_flow() -> "DataFlow":
     return DATA_FLOW
 
 
+def _spelling() -> "Callable[[Insn, str], SpelledInsn]":
+    from engine.arch.x86_64.gnu_spelling import spelled  # asked for by gdb's words only
+
+    return spelled
+
+
 X86_64 = Arch(
     name="x86_64",
     elf_machine=62,
@@ -328,6 +337,7 @@ X86_64 = Arch(
     kernel_rules=_kernel_rules,
     kernel_text=_kernel_text,
     data_flow=_data_flow,
+    spelling=_spelling,
     markers=_markers,
     models={"v3": _haswell},
 )

@@ -40,6 +40,7 @@ ABI: Final = ElfAbi(
         room=0,
         thread_word=-8,
     ),
+    thread_vector=8,
     divide=_divide,
     results=_results,
     calls=CallConvention(  # 3.2.3; DWARF numbers of figure 3.36

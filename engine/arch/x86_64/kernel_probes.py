@@ -6,18 +6,16 @@ the rules for programs (`analyze`, `relocate`), these are a version's own, its o
 """
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Iterator
-from functools import lru_cache
+from collections.abc import Callable, Iterator, Sequence
+from functools import cache
 from typing import Final
 
 from msgspec import Struct
 
 from engine.arch.kernel import KernelView
-from engine.arch.kernelprobes import KernelFunction, KernelRefusal
-from engine.arch.plan import Mode, Rules, Verdict
-from engine.arch.x86_64.analyze import analyze
-from engine.arch.x86_64.decode import ADDRESS_SIZE, CS, LEGACY, LONGEST, Decoded, decode
-from engine.arch.x86_64.verdicts import BOOSTABLE_0F, NOT_BOOSTABLE
+from engine.arch.kernelprobes import KernelFunction, KernelOutcome, KernelRefusal
+from engine.arch.x86_64.kernel_shapes import INT3, TRAP, InsnShape, InsnShapes, refused
+from engine.arch.x86_64.verdicts import BOOSTABLE_0F
 
 _JUMP: Final = 5
 _ENDBRS: Final = (
@@ -32,12 +30,8 @@ _GROUPS: Final = (6, 9, 0)
 """Since this version shifts and inc, dec and not are boosted."""
 _NO_INDIRECT: Final = (6, 6, 0)
 """Since this version indirect jumps do not matter where none is left (retpolines, IBT)."""
-_TRAPS: Final = frozenset((0xCC, 0xCD, 0xCE, 0xF1, 0x10B, 0x1B9, 0x1FF))
-_SHIFTS: Final = frozenset((0xC0, 0xC1, 0xD0, 0xD1, 0xD2, 0xD3))
-_CFI_CHECKS: Final = {0xBA: 12, 0x03: 6}
-"""Instructions of a check before an indirect call (mov, add), to the distance of its trap."""
 _TRAPS_MOST: Final = 1 << 24
-_LOOPS: Final = frozenset((0xE0, 0xE1, 0xE2, 0xE3, 0xE9, 0xEB))
+_OPTIMISED: Final = KernelOutcome(refused=False, rule="")
 
 
 class _Line(Struct, frozen=True, eq=False):
@@ -45,13 +39,13 @@ class _Line(Struct, frozen=True, eq=False):
 
     Attributes:
         starts: addresses of its instructions.
-        decoded: they; None where the bytes are none.
+        shapes: they; None where the bytes are none.
         jumps: (target, address) of its direct jumps, sorted.
         fatal: the reason for which none of its places is optimised.
     """
 
     starts: list[int]
-    decoded: list[Decoded | None]
+    shapes: list[InsnShape | None]
     jumps: list[tuple[int, int]]
     fatal: KernelRefusal | None
 
@@ -62,6 +56,7 @@ class X86KernelRules:
     ftrace_based = True
     static_call_size = 5
     site_size = 5
+    reach = _JUMP
     return_refused = frozenset(("__switch_to",))
 
     def __init__(self, view: KernelView) -> None:
@@ -71,19 +66,20 @@ class X86KernelRules:
             view: the image, with its symbols and tables.
         """
         version = view.version
-        self._no_traps = version >= _NO_TRAPS
-        self._groups = version >= _GROUPS
         thunk, end = view.symbol("__indirect_thunk_start"), view.symbol("__indirect_thunk_end")
         self._thunks = (thunk, end) if thunk is not None and end is not None else None
         retpolines = view.symbol("__x86_indirect_thunk_rax") is not None
         self._indirect = not (version >= _NO_INDIRECT and retpolines)
         entry = view.symbol("__entry_text_start"), view.symbol("__entry_text_end")
         self._entry = (entry[0] or 0, entry[1] or 0)
-        self._boostable_0f = BOOSTABLE_0F
+        boosted = BOOSTABLE_0F
         table = view.symbol("twobyte_is_boostable")
         if table is not None and len(bits := view.read(table, 32)) == 32:
             value = int.from_bytes(bits, "little")
-            self._boostable_0f = frozenset(code for code in range(256) if value >> code & 1)
+            boosted = frozenset(code for code in range(256) if value >> code & 1)
+        self._shapes = InsnShapes(
+            traps=version < _NO_TRAPS, groups=version >= _GROUPS, boosted_0f=boosted
+        )
         self._cfi_traps = _cfi_traps(view)
         self._landing_pads = view.section(".ibt_endbr_seal") is not None
         self._latest: tuple[KernelFunction | None, _Line | None] = (None, None)
@@ -106,30 +102,75 @@ class X86KernelRules:
             inside = line.starts[max(index - 1, 0)]
             detail = f"not an instruction boundary: inside of the instruction at {inside:#x}"
             return KernelRefusal("kernel.boundary", detail, "EILSEQ", inside)
-        insn = line.decoded[index]
-        if insn is None:
+        shape = line.shapes[index]
+        if shape is None:
             detail = "no instruction can be decoded there"
             return KernelRefusal("kernel.boundary", detail, "EILSEQ", address)
-        trap = insn.encoding == LEGACY and insn.key in _TRAPS
-        if trap and self._no_traps:
-            return KernelRefusal("kernel.trap", "a trap (int, ud)", "EILSEQ", address)
-        if insn.encoding == LEGACY and insn.key == 0xCC:
-            return KernelRefusal("kernel.int3", "it is an int3", "EINVAL", address)
-        if trap:
-            return None
-        behind = _CFI_CHECKS.get(insn.key) if insn.encoding == LEGACY else None
-        if behind is not None and address + behind in self._cfi_traps:
+        if shape.rule == TRAP:
+            return KernelRefusal(TRAP, "a trap (int, ud)", "EILSEQ", address)
+        if shape.rule == INT3:
+            return KernelRefusal(INT3, "it is an int3", "EINVAL", address)
+        behind = shape.trap_behind
+        if behind and address + behind in self._cfi_traps:
             detail = f"a part of the check whose trap at {address + behind:#x} CFI reads it by"
             return KernelRefusal("kernel.cfi", detail, "EILSEQ", address + behind)
-        found = _refused(function.code[address - function.start :][: insn.size])
+        if not shape.rule:
+            return None
+        found = refused(function.code[address - function.start :][: shape.size])
         return None if found is None else KernelRefusal(*found, address)
 
     def instructions(self, function: KernelFunction) -> Iterator[tuple[int, int]]:
         """Address and bytes of each instruction."""
         line = self._line(function)
-        for start, insn in zip(line.starts, line.decoded, strict=True):
-            if insn is not None:
-                yield start, insn.size
+        for start, shape in zip(line.starts, line.shapes, strict=True):
+            if shape is not None:
+                yield start, shape.size
+
+    def ordinary(
+        self, function: KernelFunction, stop: int
+    ) -> tuple[Sequence[int], Sequence[KernelOutcome]]:
+        """The outcome at each instruction where no table has a say.
+
+        One walk from the end: what a place asks of those behind it is known then.
+        """
+        line = self._line(function)
+        fatal = _breakpoint(line.fatal.rule) if line.fatal is not None else None
+        targets = sorted({target for target, _ in line.jumps})
+        found: list[KernelOutcome] = []
+        end, entry = function.end, self._entry
+        never = end + _JUMP
+        unboosted, why = never, _NOT_BOOSTED  # the nearest that cannot run from a buffer
+        target = never  # the nearest target of a jump behind the place
+        first = bisect_left(line.starts, stop)
+        last = bisect_left(line.starts, stop + _JUMP)  # what windows reach
+        for address, shape in zip(
+            reversed(line.starts[:last]), reversed(line.shapes[:last]), strict=True
+        ):
+            while targets and targets[-1] > address:
+                target = targets.pop()
+            if shape is None:
+                unboosted, why = address, _UNDECODED
+                continue
+            if not shape.boosted:
+                unboosted, why = address, _NOT_BOOSTED
+            if shape.rule:
+                found.append(_rejected(shape.rule))
+            elif shape.trap_behind and address + shape.trap_behind in self._cfi_traps:
+                found.append(_rejected("kernel.cfi"))
+            elif entry[0] <= address < entry[1]:
+                found.append(_ENTRY)
+            elif end - address < _JUMP:
+                found.append(_SHORT)
+            elif fatal is not None:
+                found.append(fatal)
+            elif target <= address + _JUMP:
+                found.append(_JUMP_TARGET)
+            elif unboosted < address + _JUMP:
+                found.append(why)
+            else:
+                found.append(_OPTIMISED)
+        found.reverse()
+        return line.starts[: min(first, len(found))], found[:first]
 
     # -- does it become a jump ---------------------------------------------------------
 
@@ -139,10 +180,10 @@ class X86KernelRules:
         index = bisect_left(line.starts, address)
         at = address
         while at < address + _JUMP and index < len(line.starts):
-            insn = line.decoded[index]
-            if insn is None:
+            shape = line.shapes[index]
+            if shape is None:
                 break
-            at += insn.size
+            at += shape.size
             index += 1
         return address + 1, max(at, address + _JUMP)
 
@@ -186,39 +227,19 @@ class X86KernelRules:
         index = bisect_left(line.starts, address)
         at = address
         while at < address + _JUMP:
-            insn = line.decoded[index] if index < len(line.starts) else None
-            if insn is None:
+            shape = line.shapes[index] if index < len(line.starts) else None
+            if shape is None:
                 return _stays("optprobe.decode", "no instruction can be decoded there", at)
-            if not self._boostable(insn):
-                raw = function.at(at)[: insn.size].hex(" ")
+            if not shape.boosted:
+                raw = function.at(at)[: shape.size].hex(" ")
                 detail = f"the instruction at {at:#x} ({raw}) cannot run from a buffer"
                 return _stays("optprobe.not-boostable", detail, at)
-            at += insn.size
+            at += shape.size
             index += 1
         found = reserved(address, at)
         if found is not None:
             return _stays(f"optprobe.{found.rule.partition('.')[2]}", found.detail, found.address)
         return None
-
-    def _boostable(self, insn: Decoded) -> bool:
-        """True if its copy may be followed by a jump (can_boost)."""
-        key = insn.key
-        if insn.encoding == LEGACY and key >= 0x100:
-            return key < 0x200 and key & 0xFF in self._boostable_0f
-        if insn.prefixes & (CS | ADDRESS_SIZE):
-            return False
-        code = key & 0xFF
-        if code in NOT_BOOSTABLE:
-            return False
-        if code in _SHIFTS:
-            return self._groups and insn.reg != 6
-        if code in (0xF6, 0xF7):
-            return self._groups and insn.reg != 1
-        if code == 0xFE:
-            return self._groups and insn.reg < 2
-        if code == 0xFF:
-            return insn.reg == 4 or (self._groups and insn.reg < 2)
-        return True
 
     # -- decoding ----------------------------------------------------------------------
 
@@ -231,34 +252,21 @@ class X86KernelRules:
 
     def _decoded(self, function: KernelFunction) -> _Line:
         code, start = function.code, function.start
-        starts: list[int] = []
-        decoded: list[Decoded | None] = []
+        starts, shapes, numbers = self._shapes.decoded(code, start, function.end - start)
         jumps: list[tuple[int, int]] = []
         indirect = -1
-        at, size = 0, function.end - start
-        while at < size:
-            insn = decode(code[at : at + LONGEST])
-            starts.append(start + at)
-            decoded.append(insn)
-            if insn is None:
-                break
-            key = insn.key
-            if insn.encoding == LEGACY and (
-                key in _LOOPS or (key & 0xF0 == 0x70 and key < 0x100) or key & 0xFF0 == 0x180
-            ):
-                width = insn.immediate_size
-                raw = code[at + insn.immediate_at : at + insn.immediate_at + width]
-                target = start + at + insn.size + int.from_bytes(raw, "little", signed=True)
-                jumps.append((target, start + at))
-            elif (
-                indirect < 0
-                and insn.encoding == LEGACY
-                and (key == 0xEA or (key == 0xFF and insn.reg & 6 == 4))
-            ):
-                indirect = start + at
-            at += insn.size
+        for number in numbers:
+            address, shape = starts[number], shapes[number]
+            assert shape is not None, "it jumps"
+            if shape.branch_size:
+                low = address - start + shape.branch_at
+                raw = code[low : low + shape.branch_size]
+                distance = int.from_bytes(raw, "little", signed=True)
+                jumps.append((address + shape.size + distance, address))
+            elif indirect < 0:
+                indirect = address
         jumps.sort()
-        return _Line(starts, decoded, jumps, self._fatal(function, starts, jumps, indirect))
+        return _Line(starts, shapes, jumps, self._fatal(function, starts, jumps, indirect))
 
     def _fatal(
         self,
@@ -299,13 +307,21 @@ def _cfi_traps(view: KernelView) -> frozenset[int]:
     return frozenset(start + 4 * number + distance for number, distance in enumerate(distances))
 
 
-@lru_cache(maxsize=1 << 14)
-def _refused(raw: bytes) -> tuple[str, str, str] | None:
-    """Rule, reason and error by which an instruction is refused wherever it stands."""
-    plan = analyze(raw, 0, Rules.KPROBE, Mode.KERNEL, b"")
-    if plan.verdict is not Verdict.REJECTED:
-        return None
-    return plan.rule, plan.reason, plan.errno
+@cache
+def _rejected(rule: str) -> KernelOutcome:
+    return KernelOutcome(refused=True, rule=rule)
+
+
+@cache
+def _breakpoint(rule: str) -> KernelOutcome:
+    return KernelOutcome(refused=False, rule=rule)
+
+
+_ENTRY: Final = _breakpoint("optprobe.entry-text")
+_SHORT: Final = _breakpoint("optprobe.short")
+_JUMP_TARGET: Final = _breakpoint("optprobe.jump-target")
+_NOT_BOOSTED: Final = _breakpoint("optprobe.not-boostable")
+_UNDECODED: Final = _breakpoint("optprobe.decode")
 
 
 def _stays(rule: str, detail: str, address: int) -> KernelRefusal:

@@ -242,5 +242,6 @@ SIGNALS = SignalAbi(
     no_address=_no_address,
     trap_codes=_trap_codes,
     minimum_stack=1936,
+    saved_mask=_SIGMASK - _UCONTEXT,
     exception=_exception,
 )

@@ -37,11 +37,6 @@ def within(path: bytes, tree: bytes) -> bool:
     return tree == b"/" or path == tree or path.startswith(tree + b"/")
 
 
-def _inside(host: HostAnswers, path: bytes, trees: list[bytes]) -> bool:
-    real = host.real(path)
-    return any(within(real, host.real(tree)) for tree in trees)
-
-
 class TreeBuilder:
     """Puts host directories and files into the guest's tree at their own paths.
 
@@ -65,6 +60,8 @@ class TreeBuilder:
         self.new_volume = new_volume
         self.pool = DirectoryPool(answers=host, sorts=not view.host_order)
         self._host = host
+        # Each path is asked for once while a tree is made.
+        self._real: Callable[[bytes], bytes] = functools.cache(host.real)
         self.root = self._root()
 
     def build(self, own: dict[bytes, Directory]) -> OverlayDirectory | Directory:
@@ -80,7 +77,7 @@ class TreeBuilder:
             self._show_programs(whole)
         elif self.view.root is None:
             for path in LIBRARY_DIRECTORIES:
-                if self._host.is_directory(path) and not _inside(self._host, path, whole):
+                if self._host.is_directory(path) and not self._inside(path, whole):
                     self._graft(path, self._library(path))
             self._show_file(LOADER_CACHE)
         trees = [(path, rw) for path, rw in self.view.shares]
@@ -136,14 +133,22 @@ class TreeBuilder:
 
     def _show_programs(self, whole: list[bytes]) -> None:
         host = self._host
-        for path in program_directories(host):
-            if not _inside(host, path, whole):
+        directories = program_directories(host)
+        for path in directories:
+            if not self._inside(path, whole):
                 self._graft(path, self._program_directory(path), replace=False)
         # A home among them stays hidden, unless the user named a tree in it.
-        shown = [host.real(path) for path in program_directories(host)]
+        shown = [self._real(path) for path in directories]
         for home in filter(host.is_directory, host.homes()):
-            if home not in shown and _inside(host, home, shown) and not _inside(host, home, whole):
+            if home in shown or not self._inside(home, shown):
+                continue
+            if not self._inside(home, whole):
                 self._graft(home, functools.partial(self._shadow, home))
+
+    def _inside(self, path: bytes, trees: list[bytes]) -> bool:
+        """True if a path is in one of some trees of the host."""
+        real = self._real(path)
+        return any(within(real, self._real(tree)) for tree in trees)
 
     def _show_home(self) -> None:
         """Have the home that a program is told of: it can write there, and sees nothing in it."""

@@ -15,7 +15,7 @@ from engine.linux.net.network import Network
 from engine.linux.net.socket import OVERHEAD, Socket
 
 EPERM, ENODEV, EINVAL, ENOBUFS, EOPNOTSUPP = 1, 19, 22, 105, 95
-EADDRINUSE, ECONNREFUSED = 98, 111
+EADDRINUSE, ECONNREFUSED, ENODATA = 98, 111, 61
 
 NETLINK_ROUTE, NETLINK_KOBJECT_UEVENT = 0, 15
 
@@ -198,6 +198,8 @@ class NetlinkSocket(Socket):
         """Fail as sending fails before it looks at the bytes."""
         if message.flags & MSG_OOB:
             raise LinuxError(EOPNOTSUPP)
+        if not size:
+            raise LinuxError(ENODATA)
         if message.name:
             port, groups = self._address(message.name)
             if groups:

@@ -109,14 +109,14 @@ int main(void) {
     block(SIGUSR1, SIG_UNBLOCK);
     /* interrupted calls */
     int ends[2]; pipe(ends); char c;
-    arm(5000); SHOW(read(ends[0], &c, 1)); flush("read");
-    arm(5000); struct pollfd p = {ends[0], POLLIN}; SHOW(poll(&p, 1, -1)); flush("poll");
+    arm(50000); SHOW(read(ends[0], &c, 1)); flush("read");
+    arm(50000); struct pollfd p = {ends[0], POLLIN}; SHOW(poll(&p, 1, -1)); flush("poll");
     struct timespec rest = {9, 9}, second = {2, 0};
     arm(5000); SHOW(nanosleep(&second, &rest)); TRUE(rest.tv_sec == 1); flush("nanosleep");
     arm(5000); SHOW(clock_nanosleep(CLOCK_MONOTONIC, 0, &second, &rest)); flush("clock_nanosleep");
     int word = 1; struct timespec limit = {5, 0};
     arm(5000); SHOW(syscall(SYS_futex, &word, FUTEX_WAIT, 1, &limit, 0, 0)); flush("futex");
-    arm(5000); SHOW(syscall(SYS_futex, &word, FUTEX_WAIT, 1, 0, 0, 0)); flush("futex without end");
+    arm(50000); SHOW(syscall(SYS_futex, &word, FUTEX_WAIT, 1, 0, 0, 0)); flush("futex without end");
     limit.tv_sec = 0; limit.tv_nsec = 1000000;
     SHOW(syscall(SYS_futex, &word, FUTEX_WAIT, 1, &limit, 0, 0));
     SHOW(syscall(SYS_futex, &word, FUTEX_WAIT, 2, &limit, 0, 0));
@@ -125,7 +125,7 @@ int main(void) {
     SHOW(syscall(SYS_futex, 8, FUTEX_WAIT, 2, 0, 0, 0));
     SHOW(syscall(SYS_futex, &word, 77, 2, 0, 0, 0));
     SHOW(syscall(SYS_futex, &word, FUTEX_WAIT_BITSET, 1, &limit, 0, 0));
-    arm(5000); SHOW(pause()); flush("pause");
+    arm(50000); SHOW(pause()); flush("pause");
     on(SIGALRM, plain, SA_RESTART, 0);
     arm(5000); SHOW(poll(&p, 1, 30)); flush("poll never restarts");
     arm(5000); SHOW(nanosleep(&(struct timespec){0, 30000000}, &rest)); flush("nor nanosleep");

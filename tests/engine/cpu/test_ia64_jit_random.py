@@ -232,6 +232,7 @@ def test_every_format_does_the_same(kind: str, only: str, seed: int) -> None:
         _close(cores)
 
 
+@pytest.mark.slow
 @settings(max_examples=25, deadline=None)
 @given(st.integers(0, 1 << 48))
 def test_code_without_loops_ends_in_the_same_state(seed: int) -> None:
@@ -247,6 +248,7 @@ def test_code_without_loops_ends_in_the_same_state(seed: int) -> None:
         _close(cores)
 
 
+@pytest.mark.slow
 @settings(max_examples=25, deadline=None)
 @given(st.integers(0, 1 << 48), st.integers(1, 30))
 @example(49153, 1)  # br.wtop where it may not stand, its predicate false

@@ -4,8 +4,9 @@ import struct
 from collections.abc import Callable
 
 import pytest
-from barecpu import CODE, BareCpu
+from barecpu import CODE, DATA, BareCpu
 
+from engine.cpu import unicorn_cpu
 from engine.cpu.base import Stop, StopKind
 
 LOOPS = {  # call; count down; again unless 0; call
@@ -144,3 +145,37 @@ def test_code_that_a_call_changes_is_seen_at_once(loop: Callable[[], BareCpu]) -
     assert cpu.run() == CALL
     assert cpu.run() == CALL
     assert calls == [CODE + call, CODE + call, CODE + len(code)]
+
+
+def test_calls_that_change_mappings_do_not_make_each_miss_a_stop(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A flush moves the number of misses at which the emulator stops, from inside, too."""
+    misses, turns = 64, 200
+    monkeypatch.setattr(unicorn_cpu, "_MISSES", misses)
+    # call; mov eax, [rsi]; dec ecx; again unless 0; call
+    cpu = BareCpu("x86_64", bytes.fromhex("0f05 8b06 ffc9 75f8 0f05"))
+    cpu.write_register("rcx", turns)
+    cpu.write_register("rsi", DATA)
+    calls = starts = 0
+    start = cpu._guard.start
+
+    def serve() -> bool:
+        nonlocal calls
+        calls += 1
+        cpu.flush_tlb()
+        return calls < turns
+
+    def counted(pc: int, end: int, count: int) -> int:
+        nonlocal starts
+        starts += 1
+        return start(pc, end, count)
+
+    cpu.serve(serve)
+    monkeypatch.setattr(cpu._guard, "start", counted)
+    before = cpu.memory.control.fills
+    while calls < turns:
+        assert cpu.run() == CALL
+    fills = cpu.memory.control.fills - before
+    assert fills >= turns
+    assert starts < 4 + 2 * fills / misses

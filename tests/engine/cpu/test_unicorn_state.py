@@ -6,6 +6,7 @@ import pytest
 from archkit import EMULATED
 from barecpu import BareCpu
 
+from engine.cpu import unicorn_live
 from engine.cpu.base import StopKind
 
 
@@ -73,6 +74,40 @@ def test_vectors_are_found_in_place(arch: str) -> None:
     cpu.traps.reader((cpu.arch.roles.pc,))
     assert {one.name: cpu.read_register(one.name) for one in banks} == before
     assert {one.name for one in banks if one.bits in (64, 128)} <= cpu._places.keys()
+
+
+@pytest.mark.parametrize("arch", EMULATED)
+def test_places_of_registers_are_learnt_once_and_tried_each_time(
+    arch: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = BareCpu(arch)
+    first.traps.reader((first.arch.roles.pc,))
+    learnt = places_of(first)
+    wrong = {key: dict.fromkeys(places, 8) for key, places in unicorn_live._FOUND.items()}
+    banks = {key: (at + 16, step) for key, (at, step) in unicorn_live._FOUND_BANKS.items()}
+    with monkeypatch.context() as searched:
+        searched.setattr(unicorn_live, "_FOUND", wrong)
+        searched.setattr(unicorn_live, "_FOUND_BANKS", banks)
+        assert places_of(looked_at(arch)) == learnt
+    monkeypatch.setattr(unicorn_live, "_peek", lambda memory, address, size: b"")
+    assert places_of(looked_at(arch)) == learnt
+
+
+def looked_at(arch: str) -> BareCpu:
+    """A fresh engine whose registers were looked for; all of them have their values still."""
+    cpu = BareCpu(arch)
+    names = [register.name for register in cpu.arch.registers]
+    before = [cpu.read_register(name) for name in names]
+    cpu.traps.reader((cpu.arch.roles.pc,))
+    assert [cpu.read_register(name) for name in names] == before
+    return cpu
+
+
+def places_of(cpu: BareCpu) -> dict[str, tuple[int, int]]:
+    """Place and words of each register that is seen in memory; never none."""
+    found = {name: (place.at, place.wide) for name, place in cpu._places.items()}
+    assert len(found) > 16
+    return found
 
 
 def test_instructions_of_sse_leave_upper_halves_alone() -> None:

@@ -1,5 +1,7 @@
 """Handlers that run inside the emulator's callback, against the same ones outside of it."""
 
+import sys
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -10,10 +12,12 @@ from graphkit import compiled
 from jumpkit import symbol
 from sessionkit import loaded
 
+from engine.arch import by_name
 from engine.errors import EngineError
 from engine.probes import breakpoint_actions
 from engine.probes.kprobe import Kprobe
 from engine.probes.regs import PtRegs
+from engine.session.headless import bench
 
 SOURCE = """
 #include <stdio.h>
@@ -172,3 +176,38 @@ def test_the_guest_cannot_be_run_from_inside(arch: str, tmp_path: Path) -> None:
         manager.register(Kprobe(addr=symbol(guest, "other"), pre_handler=hands_it_over))
         with pytest.raises(EngineError, match="the guest runs"):
             guest.run()
+
+
+def test_a_hit_takes_few_calls() -> None:
+    """Between the emulator and an empty handler; a benchmark would count nanoseconds."""
+    hits = 2000
+    found = []
+    for count in (hits, 2 * hits):
+        program = bench.program(by_name("x86_64"), count)
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / "bench"
+            path.write_bytes(program)
+            path.chmod(0o755)
+            with loaded(path, technique="breakpoint") as guest:
+                probe = Kprobe(symbol_name="work", pre_handler=lambda probe, regs: None)
+                guest.session.probes().manager.register(probe)
+                found.append(counted(guest.run))
+                assert probe.hits == count
+    assert (found[1] - found[0]) / hits <= 24
+
+
+def counted(work: Callable[[], object]) -> int:
+    """The number of calls that some work makes, those of functions in C too."""
+    count = 0
+
+    def look(frame: object, event: str, argument: object) -> None:
+        nonlocal count
+        count += event in ("call", "c_call")
+
+    before = sys.getprofile()
+    sys.setprofile(look)
+    try:
+        work()
+    finally:
+        sys.setprofile(before)
+    return count

@@ -2,7 +2,6 @@
 
 import random
 from collections.abc import Callable
-from functools import partial
 
 import archkit
 import pytest
@@ -155,7 +154,7 @@ def test_a_full_ring_in_the_middle_of_a_hit(
     arch: str, probes: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The row that did not fit is begun anew, those of the probes before it are not."""
-    monkeypatch.setattr(tracing_module, "Staging", partial(Staging, capacity=SMALLEST))
+    monkeypatch.setattr(tracing_module, "Staging", lambda take, *_: Staging(take, SMALLEST))
     first, second, stack = archkit.argument(arch), archkit.argument(arch, 1), "%sp"
     text = f"+0({stack}):string"
     many = " ".join(f"_{number}={first}" for number in range(12))

@@ -4,7 +4,6 @@ The guest counts down, and a probe's string begins as many bytes behind a fixed 
 count says: hits walk over all the bytes of a page, behind whose end nothing is mapped.
 """
 
-from functools import partial
 from pathlib import Path
 
 import archkit
@@ -83,7 +82,7 @@ def test_all_lengths_at_all_alignments(
     arch: str, fetch: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """In a ring so small that rows are begun anew in the middle of a string."""
-    monkeypatch.setattr(tracing_module, "Staging", partial(Staging, capacity=SMALLEST))
+    monkeypatch.setattr(tracing_module, "Staging", lambda take, *_: Staging(take, SMALLEST))
     calls = 0x1000 - LEFT - 1
     rows = alike(arch, tmp_path, fetch, page(0), calls)
     assert len(rows) > SMALLEST

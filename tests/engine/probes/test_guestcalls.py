@@ -215,11 +215,12 @@ def mixed(seed: int, size: int = 600) -> str:
     return script([rng.randrange(200, 256) if rng.random() < 0.25 else op for op in ops])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("arch", FIRST_JUMPING)
 def test_a_full_ring_in_the_middle_of_calls(
     programs: dict[str, Path], arch: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(tracing_module, "Staging", partial(Staging, capacity=SMALLEST))
+    monkeypatch.setattr(tracing_module, "Staging", lambda take, *_: Staging(take, SMALLEST))
     texts = " s=+0(%sp):string c=$comm far=+0(\\16):string"
     many = " ".join(f"_{number}=$retval" for number in range(20))
     lines = (*(line + texts for line in RETURNS[:3]), f"{RETURNS[3]} {many}")
@@ -238,6 +239,7 @@ def test_filters_of_return_events(programs: dict[str, Path], arch: str) -> None:
     assert alike(programs[arch], (mixed(2),), prepare, technique="jump") > 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("arch", JUMPING)
 def test_frames_deeper_than_there_are_records(programs: dict[str, Path], arch: str) -> None:
     """Mutual tail calls, and a jump out of all frames from the deepest one."""

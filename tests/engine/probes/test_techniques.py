@@ -101,6 +101,9 @@ class Toy:
     def holds(self, address: int) -> bool:
         return self.page <= address < self.page + PAGE
 
+    def displaces(self) -> bool:
+        return False
+
     def stopped(self, stop: Stop, pc: int) -> Stop | None:
         return stop
 

@@ -8,7 +8,7 @@ from archkit import JUMPING
 from engine.arch import by_name
 from engine.arch.jump import ArchJumps
 from engine.arch.program import RecordLayout
-from engine.arch.recorder import templates
+from engine.arch.recorder import generator
 from engine.arch.recorder.generator import record
 from engine.arch.recorder.templates import RecorderTemplates
 from engine.arch.recording import CallEntry, DetourPlaces, NotCompilableError, Recording, Work
@@ -88,7 +88,7 @@ def test_the_same_work_is_generated_twice_at_the_most(monkeypatch: pytest.Monkey
         calls += 1
         return outcome(record, *given)
 
-    monkeypatch.setattr(templates, "record", counted)
+    monkeypatch.setattr(generator, "record", counted)
     found, layout = RecorderTemplates(jumps_of("x86_64").encoder), RecordLayout.of(())
     for number in range(100):
         address = 0x40_1000 + 16 * number
