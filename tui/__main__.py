@@ -3,12 +3,20 @@
 import gc
 import os
 import sys
+from contextlib import nullcontext
 from importlib.machinery import PathFinder
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:  # no import of `engine` at the top: it may be a stranger's until that is checked
+    from contextlib import AbstractContextManager
+
+    from textual.events import Key
+
     from engine.cli.interface import InterfaceOptions
+    from tui.background import Answers
     from tui.lessons import Lesson
+    from tui.settings import Settings
+    from tui.terminating_signals import EndingSignals
 
 
 _COLLECTED: Final = (50_000, 20, 50)
@@ -96,48 +104,110 @@ def open_interface(options: "InterfaceOptions", lesson: "Lesson | None" = None) 
     # Frames are painted when something has changed; what a key does is to be seen within 8 ms.
     os.environ.setdefault("TEXTUAL_FPS", "120")
     gc.disable()  # what is loaded now stays: nothing is to be found until the app is up
-    # Textual takes a quarter of a second to import: only who sees it pays for that.
+    from engine.cli.options import is_in_page
+    from tui.terminating_signals import EndingSignals
+
+    settings = _settings(options)
+    if not options.config.guest:
+        _need_terminal()
+    signals = EndingSignals()
+    if is_in_page():
+        signals.hear_closing()
+    with _asked(settings) as answers:
+        return _run(options, lesson, _themed(settings, answers), signals, answers)
+
+
+def _settings(options: "InterfaceOptions") -> "Settings":
+    """The user's settings, and what options and the locale add to them."""
     from msgspec.structs import replace
 
     from engine.cli.options import is_in_page
-    from engine.errors import CommandError
-    from tui.app import KprobeApp
-    from tui.lessons.opening import lesson_config
-    from tui.samples import Picker
     from tui.settings import load_settings
-    from tui.surroundings import has_light_background, has_only_ascii, initial_environment
-    from tui.terminating_signals import EndingSignals
+    from tui.surroundings import has_only_ascii, initial_environment
 
     settings = load_settings()
-    if is_in_page():
-        settings = replace(settings, ascii=settings.ascii or options.ascii_only)
-    else:
-        environment = initial_environment()
-        plain = settings.ascii or options.ascii_only or has_only_ascii(environment)
-        light = "textual-light" if has_light_background(environment) else ""
-        settings = replace(settings, ascii=plain, theme=settings.theme or light)
+    plain = settings.ascii or options.ascii_only
+    if not plain and not is_in_page():
+        plain = has_only_ascii(initial_environment())
+    return replace(settings, ascii=plain)
+
+
+def _asked(settings: "Settings") -> "AbstractContextManager[Answers | None]":
+    """The terminal's answers about its background, where that decides anything."""
+    from engine.cli.options import is_in_page
+    from tui.background import asked_terminal, may_ask
+
+    chosen = settings.theme or "NO_COLOR" in os.environ
+    if chosen or is_in_page() or not may_ask(os.environ):
+        return nullcontext()
+    return asked_terminal()
+
+
+def _themed(settings: "Settings", answers: "Answers | None") -> "Settings":
+    """The settings, with the light theme on a light background if the user has chosen none."""
+    # Textual takes a quarter of a second to import: only who sees it pays for that, and the
+    # terminal answers meanwhile.
+    import tui.app  # noqa: F401
+    from engine.cli.options import is_in_page
+
+    if settings.theme or is_in_page():
+        return settings
+    from msgspec.structs import replace
+
+    from tui.surroundings import has_light_background, initial_environment
+
+    if answers is not None:
+        answers.wait()
+    light = answers.light if answers is not None else None
+    if light is None:
+        light = has_light_background(initial_environment())
+    return replace(settings, theme="textual-light") if light else settings
+
+
+def _run(
+    options: "InterfaceOptions",
+    lesson: "Lesson | None",
+    settings: "Settings",
+    signals: "EndingSignals",
+    answers: "Answers | None",
+) -> int:
+    """Show the picker where there is no guest, and one app after the other; the exit code."""
+    from engine.cli.options import is_in_page
+    from engine.errors import CommandError
+    from tui.app import KprobeApp
+    from tui.asked_driver import driver_after
+    from tui.background import forget_typed
+
     guest = options.config
-    signals = EndingSignals()
     in_page, size = is_in_page(), None
-    if in_page:
-        signals.hear_closing()
+    typed: list[Key] = []
     if not guest.guest:
-        _need_terminal()
-        picker = Picker(settings.theme, settings.ascii)
+        from msgspec.structs import replace
+
+        from tui.samples import Picker
+
+        picker = Picker(settings.theme, settings.ascii, in_page)
         signals.app = picker
         if in_page:
             from tui.page_drivers import FirstDriver
 
             picker.driver_class = FirstDriver
+        else:
+            picker.driver_class = driver_after(answers, keys=typed)
         picked = picker.run()
         if not isinstance(picked, str):  # by a key, or a signal
+            if not in_page:
+                forget_typed()
             return picker.return_code or 0
         if picker.lesson is not None:
+            from tui.lessons.opening import lesson_config
+
             lesson = picker.lesson
             guest = lesson_config(lesson)
         else:
             guest = replace(guest, guest=picked)
         size = picker.size if in_page else None
+        typed = picker.behind_choice(typed)
     while True:
         app = KprobeApp(
             guest,
@@ -157,12 +227,17 @@ def open_interface(options: "InterfaceOptions", lesson: "Lesson | None" = None) 
             from tui.page_drivers import NextDriver
 
             app.driver_class = NextDriver
+        elif not in_page:
+            app.driver_class = driver_after(answers, typed)
         result = app.run(size=size)
         lesson = app.lessons.wanted
         if lesson is None:
             return result if isinstance(result, int) else app.return_code or 0
+        from tui.lessons.opening import lesson_config
+
         guest = lesson_config(lesson)
         size = app.size if in_page else None
+        typed = []
 
 
 def _need_terminal() -> None:

@@ -3,7 +3,7 @@
 import gc
 from collections.abc import Callable
 from pathlib import Path
-from typing import ClassVar, Final, TypeVar
+from typing import TYPE_CHECKING, ClassVar, Final, TypeVar
 
 from rich.text import Text
 from textual.app import App, ComposeResult
@@ -22,23 +22,19 @@ from engine.session import GuestConfig
 from engine.session.browse import Browser
 from engine.session.protocol import commands as cmd
 from engine.session.protocol import events as ev
-from engine.session.protocol.kinds import kind_of
 from engine.session.protocol.rows import Names
 from engine.session.protocol.views import GuestView, RunState
 from tui.body import Body
 from tui.bridge import PERIOD, Bridge
-from tui.command_line import command_question
 from tui.contrast import ContrastFilter
 from tui.controls import Controls
 from tui.exploring import Exploring
 from tui.guest_input import GuestInput
-from tui.key_queue import KeyQueue
+from tui.key_queue import NEWLINE, KeyQueue
 from tui.keymap import ACTIONS, BY_ID, Action, Situation, bindings, spelled
 from tui.lessons import Lesson
-from tui.lessons.checks import Seen
 from tui.lessons.lesson_desk import LessonDesk
-from tui.messages import Ask, Copied, Followed, Located, Say, Written
-from tui.palette import Everything
+from tui.messages import Ask, Copied, Followed, Located, Say, Words, Written
 from tui.panes.code_view import CodeView
 from tui.panes.graph import GraphPane
 from tui.panes.memory import MemoryPane
@@ -50,19 +46,19 @@ from tui.panes.threads import ThreadsPane
 from tui.programs import Programs
 from tui.render import grouped
 from tui.screens.compositor import keep_layouts
-from tui.screens.handbook import HandbookScreen
-from tui.screens.help import HelpScreen
 from tui.screens.main import MainScreen
-from tui.screens.palette import PaletteScreen
 from tui.session_restore import SessionRestore
 from tui.settings import Settings
-from tui.source_files import SourceFiles
+from tui.stop_messages import StopMessages
 from tui.store import EventStore
 from tui.widgets.bars import MessageLine, Question, StatusBar
 from tui.widgets.hints import Hints
 from tui.widgets.pane import Pane
 from tui.widgets.timeline import Timeline
 from tui.work_in_hand import WorkInHand
+
+if TYPE_CHECKING:
+    from tui.lessons.checks import Seen
 
 Result = TypeVar("Result")
 
@@ -97,8 +93,6 @@ _SAID: Final = (
 """Commands whose success is told: no view shows it by itself."""
 _LAST: Final = 1 << 62
 """A tick behind all others."""
-_FRAMES_LOOKED_AT: Final = 50
-"""Frames among which one with source is looked for."""
 _SHORT: Final = 3
 """Lines that have room where messages stand."""
 
@@ -177,9 +171,11 @@ class KprobeApp(App[int]):
         ScrollBar.renderer = PlainScrollBar if self.ascii else ScrollBarRender
         self.view = GuestView()
         self.words: dict[str, str] = {}
-        self._answered = self._moved = False
+        self._stops = StopMessages(self)
         self._hinted_at: tuple[bool, ...] = ()
         self.key_queue = KeyQueue(self, super().on_event)
+        self._early: list[Key] | None = []
+        self._main = MainScreen()
         self.browser = Browser(config)
         self.bridge = Bridge(
             config,
@@ -211,7 +207,7 @@ class KprobeApp(App[int]):
         self._guest_input = GuestInput(self, self.body)
         self._hints = Hints(self._fits)
         self._status = StatusBar(id="status")
-        self._in_hand = WorkInHand(self, self._status.work)
+        self._in_hand = WorkInHand(self, self._status.work, self.bridge.how_far)
         self._messages = MessageLine(self.body.focus_pane, id="message")
         self._definitions = definitions
         self._recording = config.recording is not None
@@ -220,9 +216,8 @@ class KprobeApp(App[int]):
         self._exploring = Exploring(config, self, self.panes.console)
 
     def _post(self, command: cmd.Command) -> None:
-        """Have the engine carry a command out; what words have said before is out of date."""
-        if kind_of(command).changes_view:
-            self._answered = False
+        """Have the engine carry a command out."""
+        self._stops.sent(command)
         self._in_hand.sent(command)
         self.bridge.post(command)
 
@@ -258,7 +253,7 @@ class KprobeApp(App[int]):
 
     def get_default_screen(self) -> MainScreen:
         """The screen that the panes are on."""
-        return MainScreen()
+        return self._main
 
     def compose(self) -> ComposeResult:
         """Bars, panes, and the line for messages and commands."""
@@ -288,7 +283,7 @@ class KprobeApp(App[int]):
         self.body.fit()
         if self.lessons.guide is not None:
             self.lessons.guide.begin()
-        if self.browser.kernel is not None:
+        if self.browser.kernel is not None and not self.browser.is_booted:
             self.body.show_pane("functions")
         else:
             self.panes.code.focus_inside()
@@ -302,6 +297,8 @@ class KprobeApp(App[int]):
 
     def on_unmount(self) -> None:
         """Remember what was placed, and end the guest."""
+        self.controls.slow_motion.stop()
+        self.body.end_is_over()
         if self._restore is not None:
             self._restore.remember()
         self.bridge.close()
@@ -309,9 +306,14 @@ class KprobeApp(App[int]):
     # -- keys -------------------------------------------------------------------------------
 
     async def on_event(self, event: Event) -> None:
-        """Keep keys in line; all else is as ever."""
+        """Keep keys in line, the first ones until the guest is seen; all else is as ever."""
         if isinstance(event, Key) and not event.is_forwarded:
             self._messages.pass_by()
+            if event.key == NEWLINE:
+                event = Key("enter", "\r")
+            if self._early is not None:
+                self._early.append(event)
+                return
             if event.key == "escape" and self._gives_up:
                 self.controls.motions.run(cmd.Halt())
                 return
@@ -339,6 +341,9 @@ class KprobeApp(App[int]):
 
     def action_command_palette(self) -> None:
         """Show everything by its name."""
+        from tui.palette import Everything  # all of these for a key, not for the first screen
+        from tui.screens.palette import PaletteScreen
+
         if not isinstance(self.screen, PaletteScreen):
             self.push_screen(PaletteScreen(Everything(self.controls)), self._chosen)
 
@@ -390,6 +395,9 @@ class KprobeApp(App[int]):
                     self.browser.carry(path, data)
                 case ev.FileMapped():
                     self.programs.mapped(event)
+                case ev.OutputLines(data, moments=moments):
+                    panes.output.feed_lines(data, moments)
+                    output = True
                 case ev.Output(data, time, pc):
                     panes.output.feed(data, (time, pc) if time else None)
                     output = True
@@ -426,6 +434,7 @@ class KprobeApp(App[int]):
                 case ev.Restarted():
                     for pane in panes:
                         pane.restarted()
+                    self.body.end_is_over()
                     self.controls.history.restarted()
                     self.say("started afresh")
                 case ev.Branched():
@@ -436,8 +445,7 @@ class KprobeApp(App[int]):
                 case ev.Done(command, text):
                     self._done(command, text)
                 case ev.Remark(lines):
-                    for line in lines:
-                        panes.output.say(line)
+                    panes.output.report(lines)
                     self.say("\n".join(lines), "warning")
                 case ev.Notice(text):
                     self.say(text, "warning")
@@ -450,6 +458,7 @@ class KprobeApp(App[int]):
             self.body.timeline.renew()
             rows = True
         if rows:
+            self.body.end_is_over()
             panes.events.drained()
             panes.graph.drained()
         if output:
@@ -502,14 +511,21 @@ class KprobeApp(App[int]):
             self._hinted_at = hinted
             self._hints.renew()
         if old.state is not view.state and view.state is RunState.ENDED:
-            self._look_at_source(view)
+            self.body.show_end(view)
         if view.frame != old.frame and view.frame < len(view.frames):
             self.controls.navigator.show_code(view.frames[view.frame].pc)
-        if self._moved or old.state is not view.state or old.reason != view.reason:
-            self._moved = False
-            self._announce(view)
+        self._stops.show(view, old)
         if not old.registers and not self.is_headless:
             self.call_after_refresh(self._up)
+        if self._early is not None:
+            self._serve()
+            self._main.paint()
+
+    def _serve(self) -> None:
+        """Serve the keys that were typed before there was anything that they could mean."""
+        early, self._early = self._early, None
+        for key in early or ():
+            self.post_message(key)
 
     def _show_panes(self, view: GuestView, old: GuestView) -> None:
         self.browser.update(view)
@@ -524,30 +540,10 @@ class KprobeApp(App[int]):
             pane.show(view)
         self.body.show(view)
 
-    def _announce(self, view: GuestView) -> None:
-        """Say why the guest stands, when it has stopped."""
-        if view.state in (RunState.STOPPED, RunState.ENDED) and not self._answered:
-            severity = "error" if view.reason.startswith("killed") else "information"
-            self.say(view.reason, severity)
-
-    def _look_at_source(self, view: GuestView) -> None:
-        """Of a program that a signal has killed, look at the first frame whose source is there.
-
-        The innermost ones are those of abort() in a C library; `d` leads to them.
-        """
-        if not view.reason.startswith("killed") or view.frame:
-            return
-        files = SourceFiles()
-        for frame in view.frames[:_FRAMES_LOOKED_AT]:
-            if frame.file and files.line(frame.file, frame.line):
-                if frame.number:
-                    self.post(cmd.SelectFrame(frame.number))
-                return
-
     def _done(self, command: cmd.Command, text: str) -> None:
         """A command was carried out: say what it did, unless the view shows it anyway."""
         self._in_hand.answered(command)
-        self._moved |= kind_of(command).moves or isinstance(command, cmd.PhaseBack)
+        self._stops.done(command, text)
         self.controls.slow_motion.done(command)
         if isinstance(command, _SAID):
             self.say(text)
@@ -570,7 +566,7 @@ class KprobeApp(App[int]):
                 self.body.show_pane("console")
             self.call_after_refresh(self.panes.console.show_answer)
             self.say(f"{lines[0]}\n{counted(len(lines), 'line')} in the console; 1 is the code")
-        self._answered = True
+        self._stops.answered()
 
     def _failed(self, event: ev.Failed) -> None:
         """A command was not carried out; a definition can be put right."""
@@ -583,7 +579,7 @@ class KprobeApp(App[int]):
         if isinstance(command, cmd.ReadLayout) and self._only_bytes(command, event.text):
             return
         if isinstance(command, cmd.TypedLine):
-            self._answered = True
+            self._stops.answered()
             if event.hint:  # it did not get as far as to print that
                 self.panes.console.failed(event.text)
         hint = f" ({event.hint})" if event.hint else ""
@@ -610,6 +606,10 @@ class KprobeApp(App[int]):
     def on_ask(self, message: Ask) -> None:
         """A pane wants something of the engine."""
         self.post(message.command)
+
+    def on_words(self, message: Words) -> None:
+        """A pane asks in gdb's words."""
+        self.type(message.line)
 
     def on_say(self, message: Say) -> None:
         """A pane has something to say."""
@@ -705,9 +705,11 @@ class KprobeApp(App[int]):
         """Have something typed."""
         self._messages.ask(question)
 
-    def open_command_line(self) -> None:
+    def open_command_line(self, word: str = "", rest: str = "") -> None:
         """Have a line of commands typed."""
-        self.ask(command_question(self.controls))
+        from tui.command_line import command_question
+
+        self.ask(command_question(self.controls, word, rest))
 
     def key_text(self, action: Action) -> str:
         """The keys of an action as the user has set them."""
@@ -770,6 +772,9 @@ class KprobeApp(App[int]):
 
     def help(self) -> None:
         """Show the chapter of the focused pane, and behind it the keys."""
+        from tui.screens.handbook import HandbookScreen
+        from tui.screens.help import HelpScreen
+
         focused = self.focused
         nodes = () if focused is None else focused.ancestors_with_self
         text = next((node.HELP for node in nodes if node.HELP), "")
@@ -795,8 +800,10 @@ class KprobeApp(App[int]):
 
         self._exploring.begin(text, done)
 
-    def seen(self) -> Seen:
+    def seen(self) -> "Seen":
         """Return what a lesson checks."""
+        from tui.lessons.checks import Seen
+
         dialog = type(self.screen).__name__ if len(self.screen_stack) > 1 else ""
         pane = self.body.focused
         return Seen(

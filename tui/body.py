@@ -79,6 +79,7 @@ class Body(Container):
         self._left = 0
         self._pressed: Bar | None = None
         self._moved: Bar | None = None
+        self._end: tuple[list[str], list[str]] | None = None
 
     @property
     def layout(self) -> Arrangement:
@@ -90,30 +91,38 @@ class Body(Container):
         for name in LINES:
             if name in self._lines:
                 yield self._lines[name]
-        for pane in self.panes:
-            pane.display = False
-            yield pane
+        # Textual sets all rules of a pane anew for a class that comes later.
+        self._show(self._wanted(), update=False)
+        yield from self.panes
 
     # -- who is seen ------------------------------------------------------------------------
 
     def fit(self) -> None:
         """Show the panes that belong on a terminal of this size."""
-        columns, rows = self.app.size
-        plan = self.choice.plan(columns, max(rows - BARS - self._left, 1))
+        plan = self._wanted()
         if plan == self._plan or not self.is_attached:
             return
         self._plan = plan
+        self._show(plan)
+        # A widget keeps its arrangement until one of its children asks for another.
+        self.panes.code.refresh(layout=True)
+        self._name_all()
+
+    def _wanted(self) -> Plan:
+        """The plan for a terminal of this size."""
+        columns, rows = self.app.size
+        return self.choice.plan(columns, max(rows - BARS - self._left, 1))
+
+    def _show(self, plan: Plan, *, update: bool = True) -> None:
+        """Show what a plan has, and nothing else; its rules are set anew with `update`."""
         shown = {place.shown: place for place in plan.places}
         for spec in PANES:
             pane, place = self.panes[spec.id], shown.get(spec.id)
             pane.display = place is not None
             if place is not None:
-                pane.set_class(place.region.x > 0, "-aside")
+                pane.set_class(place.region.x > 0, "-aside", update=update)
         for name, line in self._lines.items():
             line.display = name in plan.lines
-        # A widget keeps its arrangement until one of its children asks for another.
-        self.panes.code.refresh(layout=True)
-        self._name_all()
 
     def leave_rows(self, rows: int) -> None:
         """Leave rows of the screen to what stands above the panes."""
@@ -146,6 +155,11 @@ class Body(Container):
         self.choice.focus(pane)
         self.fit()
         self.panes[pane].focus_inside()
+
+    def filter_events(self) -> None:
+        """Go to the log of events, and ask for its filter."""
+        self.show_pane("events")
+        self.panes.events.action_filter()
 
     def reveal(self, pane: str) -> None:
         """Let a pane be seen; the focus stays where it is."""
@@ -213,6 +227,31 @@ class Body(Container):
         if wanted != (choice.hit, choice.threads, choice.history):
             choice.hit, choice.threads, choice.history = wanted
             self.fit()
+
+    def show_end(self, view: GuestView) -> None:
+        """Show what tells of the program's end where nothing was recorded that tells of it.
+
+        That is the list of threads for a deadlock, and what was written for all else.
+        """
+        choice, events = self.choice, self.panes.events
+        wanted = "output"
+        if view.reason.startswith("stopped in a deadlock"):
+            choice.threads, wanted = True, "threads"
+        elif self.panes.output.display or not events.display or choice.focused == "events":
+            return
+        if not len(events.store) or wanted == "threads":
+            before = list(choice.recent)
+            self.reveal(wanted)
+            self._end = before, list(choice.recent)
+
+    def end_is_over(self) -> None:
+        """Something else happens than an end: panes are again as they were before it."""
+        if self._end is not None:
+            before, shown = self._end
+            self._end = None
+            if self.choice.recent == shown:  # else the user has looked at something since
+                self.choice.recent = before
+                self.fit()
 
     def on_machinery_pane_verdict(self, message: MachineryPane.Verdict) -> None:
         """There is a probe at the cursor, or not: what is to be said of it has room."""

@@ -4,7 +4,7 @@ import asyncio
 import contextvars
 import time
 from collections.abc import Callable
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from engine.session import GuestConfig
 from engine.session.browse import OpenedProgram
@@ -13,6 +13,9 @@ from engine.session.protocol import events as ev
 from engine.session.protocol.kinds import kind_of
 from engine.session.protocol.views import RunState
 from engine.worker import Worker
+
+if TYPE_CHECKING:
+    from engine.bootworker import BootWorker
 
 PERIOD: Final = 1 / 30
 """Seconds between two looks at the outbox."""
@@ -24,6 +27,10 @@ _LIVELY: Final = 15
 """Ticks after a change of state for which each has its view: what is short is seen to end."""
 _FLOWING: Final = 0.1
 """Seconds between two deliveries then: each has the screen painted."""
+_RARE: Final = 0.4
+"""The most that they become if this thread takes long over each; rows never wait so long."""
+_SHARE: Final = 20
+"""The part of the time that deliveries may take then, with all that is painted for them."""
 _ANSWERED: Final = 0.5
 """Seconds after a command for which news come as soon as they can: its answer is among them."""
 _LATE: Final = 0.1
@@ -69,6 +76,8 @@ class Bridge:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._context = contextvars.Context()
         self._last = 0.0
+        self._spent = self._cost = 0.0
+        self._rows = False
         self._asked = False
         self._scheduled = False
         self._drain: asyncio.TimerHandle | None = None
@@ -82,12 +91,21 @@ class Bridge:
         self._state = RunState.READY
         self._begun: ev.Viewed | None = None
         self._told_at = 0.0
-        self._worker = Worker(
-            config, self._wake, kernel_rules=kernel_rules, size=size, opened=opened
-        )
+        self._closed = False
+        if config.boot is not None:
+            self._worker: Worker | BootWorker = _boot_worker(config, self._wake, kernel_rules)
+        else:
+            self._worker = Worker(
+                config, self._wake, kernel_rules=kernel_rules, size=size, opened=opened
+            )
 
     def post(self, command: cmd.Command) -> None:
-        """Have a command carried out; its view comes when it is done, or when one is asked for."""
+        """Have a command carried out; its view comes when it is done, or when one is asked for.
+
+        After the end nothing is carried out: a key or a timer may come as late as that.
+        """
+        if self._closed:
+            return
         if kind_of(command).changes_view:
             self._pending, self._posted = command, time.monotonic()
         self._quick_until = time.monotonic() + _ANSWERED
@@ -106,6 +124,8 @@ class Bridge:
 
     def tick(self) -> None:
         """Ask a guest for news that runs, or that takes long over a command; every `PERIOD`."""
+        if self._closed:
+            return
         self._worker.nudge()
         self._ticks += 1
         pause = _WAITING if self._blocked else _RUNNING if self._ticks > _LIVELY else 1
@@ -114,9 +134,17 @@ class Bridge:
             self._asked, self._asked_behind = True, self._pending
             self._worker.post(cmd.Refresh())
 
+    def how_far(self) -> tuple[float, str] | None:
+        """The part of the command at hand that is done, from 0 to 1, and the file that is read.
+
+        None where nobody knows; "" for a way to another moment.
+        """
+        return self._worker.how_far()
+
     def close(self) -> None:
         """End the guest."""
         self._loop = None  # nobody is there to be told
+        self._closed = True
         self._worker.close()
 
     # -- from the engine's thread -----------------------------------------------------------
@@ -135,7 +163,8 @@ class Bridge:
         self._scheduled = True
         now = time.monotonic()
         runs_on = self.running and not self._blocked and self._ticks > _LIVELY
-        pause = _FLOWING if runs_on and now > self._quick_until else PERIOD
+        flowing = _FLOWING if self._rows else min(max(_FLOWING, _SHARE * self._cost), _RARE)
+        pause = flowing if runs_on and now > self._quick_until else PERIOD
         self._drain = self._loop.call_later(max(self._last + pause - now, 0), self.drain)
 
     def drain(self) -> None:
@@ -148,11 +177,14 @@ class Bridge:
             self._loop.call_later(_SOON, self.drain)
             return
         self._scheduled, self._last = False, now
+        spent = time.thread_time()
+        self._spent, self._cost = spent, spent - self._spent
         events = self._but_steps(self._worker.outbox.take(), now)
+        self._rows = any(isinstance(event, ev.Rows) for event in events)
         for event in events:
             if isinstance(event, ev.Viewed):
                 self._look(event.view.state)
-            elif isinstance(event, ev.Done | ev.Failed) and event.command is self._pending:
+            elif isinstance(event, (ev.Done, ev.Failed)) and event.command is self._pending:
                 self._pending = None
         if events:
             self._deliver(events)
@@ -189,3 +221,12 @@ class Bridge:
         if self._asked and self._pending is self._asked_behind:
             self._pending = None  # what it has come to is seen in this view, or that it goes on
         self._asked = False
+
+
+def _boot_worker(
+    config: GuestConfig, wake: Callable[[], object], kernel_rules: bool
+) -> "BootWorker":
+    """The engine's thread for a kernel that is booted."""
+    from engine.bootworker import BootWorker  # few guests are machines
+
+    return BootWorker(config, wake, kernel_rules=kernel_rules)

@@ -394,15 +394,18 @@ _OPENING: Final = re.compile(r"(comm(a|an|and|ands)?|def(i|in|ine)?|document|if|
 _BY_NAME: Final = {name: spec for spec in COMMANDS for name in spec.names}
 
 
-def command_question(on: Controls, text: str = "") -> Question:
-    """The question for a line, of which some may be typed already."""
+def command_question(on: Controls, word: str = "", rest: str = "") -> Question:
+    """The question for a line, which may begin with a word and what it is asked about."""
     on.desk.post(cmd.AskWords())
+    front = f"{word} " if word else ""
     return Question(
         ":",
         "one of gdb's words, or p:GROUP/EVENT PLACE ARGS",
         lambda line: execute(on, line),
-        text,
+        front + rest,
         lambda line: complete(on, line),
+        old=bool(rest),
+        kept=len(front),
     )
 
 
@@ -491,7 +494,9 @@ def complete(on: Controls, line: str) -> list[str] | None:
     """Lines that begin with what is typed; None where the engine is asked, which offers them."""
     name, space, rest = line.partition(" ")
     if not space:
-        known = (*_BY_NAME, *on.desk.words.values())
+        theirs = on.desk.words.items()
+        cut = {short for short, whole in theirs if whole != short and whole.startswith(short)}
+        known = (*_BY_NAME, *(word for word, _ in theirs if word not in cut))
         names = {n for n in known if n.startswith(name) and n != name}
         return sorted((n for n in names if " " not in n), key=lambda n: (len(n), n))
     spec = _BY_NAME.get(name)

@@ -44,8 +44,13 @@ class Desk(Protocol):
     def ask(self, question: Question) -> None:
         """Have something typed."""
 
-    def open_command_line(self) -> None:
-        """Have a line of commands typed."""
+    def open_command_line(self, word: str = "", rest: str = "") -> None:
+        """Have a line of commands typed.
+
+        Args:
+            word: the line begins with it.
+            rest: of the line; what is typed takes its place.
+        """
 
     def key_text(self, action: Action) -> str:
         """The keys of an action as the user has set them."""

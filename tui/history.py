@@ -9,7 +9,6 @@ from tui.body import Body
 from tui.desk import Desk
 from tui.motions import Motions
 from tui.panes.registry import Panes
-from tui.screens.origin import OriginScreen
 from tui.widgets.bars import Question
 
 _STEPS: Final = 50
@@ -100,6 +99,8 @@ class HistoryWalk:
                 "no value has been followed: X on a register or on memory, :origin EXPR"
             )
             return
+        from tui.screens.origin import OriginScreen  # not for the first screen
+
         self._desk.open(
             OriginScreen(found.text, found.links, cut=found.cut, first=self._link), self._to_link
         )

@@ -13,6 +13,8 @@ from textual.widgets import Input
 _ROUNDS: Final = 3
 """Ways from the focus to the app that a key's consequences take: the key itself, what its action
 posts (Enter in a line), and what answers to that (the line gives the focus back)."""
+NEWLINE: Final = "ctrl+j"
+"""Enter that was typed before the terminal was ours: its line discipline makes a newline of it."""
 AHEAD: Final = 8
 """Repeats of one key that wait at the most."""
 _LOOK: Final = 0.05

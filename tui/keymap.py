@@ -176,6 +176,7 @@ _SPELLED: Final = {
     "right_parenthesis": ")",
     "apostrophe": "'",
     "at": "@",
+    "ampersand": "&",
 }
 
 
@@ -229,8 +230,8 @@ ACTIONS: Final[tuple[Action, ...]] = (
         "finish",
         "f",
         "finish",
-        "Run until the function has returned",
-        lambda on: on.motions.run(cmd.Finish()),
+        "Run until the function has returned, and tell its value",
+        lambda on: on.motions.run(cmd.Finish(tells=True)),
         task="Run and step",
         show=True,
         when=When.STANDS,
@@ -546,6 +547,24 @@ ACTIONS: Final[tuple[Action, ...]] = (
         "Go to an address, a symbol, a source line, an event (#N)",
         lambda on: on.navigator.ask(),
         task="Look around",
+    ),
+    Action(
+        "print",
+        "e",
+        "print",
+        "Print an expression: the variable at the cursor of the backtrace, or what is typed",
+        lambda on: on.motions.print_value(),
+        task="Look around",
+    ),
+    Action(
+        "filter_events",
+        "ampersand",
+        "filter",
+        "Filter the log of events",
+        lambda on: on.body.filter_events(),
+        shown="&",
+        task="Look around",
+        needs=(Need.EVENTS,),
     ),
     Action(
         "up_frame",

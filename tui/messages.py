@@ -18,6 +18,14 @@ class Ask(Message):
         self.command = command
 
 
+class Words(Message):
+    """Have the engine carry a line of gdb's words out."""
+
+    def __init__(self, line: str) -> None:
+        super().__init__()
+        self.line = line
+
+
 class Located(Message):
     """The user looks at a guest address: every pane that can shows it."""
 

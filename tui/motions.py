@@ -177,3 +177,7 @@ class Motions:
     def walk(self, frames: int) -> None:
         """To the caller's frame, or to the called one."""
         self._panes.backtrace.walk(frames)
+
+    def print_value(self) -> None:
+        """Have an expression typed that is printed: the variable at the cursor to begin with."""
+        self._desk.open_command_line("p", self._panes.backtrace.asked_about)

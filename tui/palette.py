@@ -61,7 +61,7 @@ def _copy_as(form: str, on: Controls) -> None:
 
 
 def _typed(begin: str, on: Controls) -> None:
-    on.desk.ask(command_question(on, begin))
+    on.desk.ask(command_question(on, begin.rstrip()))
 
 
 def _place(name: str, on: Controls) -> None:

@@ -1,16 +1,19 @@
 """Placing, changing and explaining probes."""
 
 import re
+from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
 from engine.session.browse import Browser
 from engine.session.protocol import commands as cmd
+from engine.session.protocol.views import RunState
 from tui.desk import Desk
 from tui.navigator import Navigator
 from tui.panes.registry import Panes
-from tui.screens.probe_dialog import ProbeDialog
-from tui.screens.verdict import VerdictScreen
+
+if TYPE_CHECKING:
+    from tui.screens.probe_dialog import Placed
 
 
 class ProbeEditor:
@@ -49,22 +52,35 @@ class ProbeEditor:
             self._desk.say("no definition was refused", "warning")
             return
 
-        def again(line: str | None) -> None:
-            if line:
-                self._desk.post(replace(command, line=line))
+        from tui.screens.probe_dialog import ProbeDialog  # not for the first screen
+
+        def again(placed: "Placed | None") -> None:
+            if placed is not None:
+                self._place(command, placed)
 
         self._desk.open(ProbeDialog(self._browser, command.line, "Probe"), again)
 
     def _open(self, text: str, title: str, command: cmd.Define, here: str = "") -> None:
         """Ask for a line; another one than `command` has makes it a command."""
+        from tui.screens.probe_dialog import ProbeDialog  # not for the first screen
 
-        def done(line: str | None) -> None:
-            if line and line != command.line:
-                self._desk.post(replace(command, line=line))
+        def done(placed: "Placed | None") -> None:
+            if placed is not None and placed.line != command.line:
+                self._place(command, placed)
 
         events = (probe.event for probe in self._desk.view.probes if probe.event)
         groups = list(dict.fromkeys(event.partition("/")[0] for event in events))
         self._desk.open(ProbeDialog(self._browser, text, title, here, groups), done)
+
+    def _place(self, command: cmd.Define, placed: "Placed") -> None:
+        """Carry a definition out, or the lines of a breakpoint."""
+        if not placed.breaks:
+            self._desk.post(replace(command, line=placed.line))
+            return
+        # One line of words: nothing runs where the breakpoint is refused.
+        started = self._desk.view.state is RunState.STOPPED
+        run = ("continue" if started else "run",) if placed.runs else ()
+        self._desk.type("\n".join((placed.line, *run)))
 
     def toggle_breakpoint(self) -> None:
         """Set or clear a breakpoint at the cursor."""
@@ -78,6 +94,7 @@ class ProbeEditor:
             text = f"{address:#x} is in no file: nothing is known of the code there"
             self._desk.say(text, "warning")
             return
+        from tui.screens.verdict import VerdictScreen  # not for the first screen
 
         def done(nearest: int | None) -> None:
             if nearest is not None:
@@ -86,7 +103,7 @@ class ProbeEditor:
 
         kernel = self._browser.kernel
         answer = kernel.answer(address) if kernel is not None else None
-        self._desk.open(VerdictScreen(placed, answer), done)
+        self._desk.open(VerdictScreen(placed, answer, is_booted=self._browser.is_booted), done)
 
     def copy_for_gdb(self) -> None:
         """Copy the place at the cursor as gdb's break takes it."""

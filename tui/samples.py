@@ -1,6 +1,7 @@
 """The shipped sample programs, and the picker that is shown without a GUEST."""
 
 import re
+from collections.abc import Sequence
 from operator import itemgetter
 from pathlib import Path
 from typing import ClassVar, Final
@@ -9,6 +10,7 @@ from msgspec import Struct
 from textual.app import App, ComposeResult
 from textual.binding import Binding, BindingType
 from textual.content import Content
+from textual.events import Event, Key
 from textual.widgets import OptionList, Static
 from textual.widgets.option_list import Option
 
@@ -16,6 +18,7 @@ from engine.errors import CommandError
 from engine.session.protocol.config import architectures
 from tui import render
 from tui.contrast import ContrastFilter
+from tui.key_queue import NEWLINE
 from tui.lessons import LESSONS, Lesson, load_lesson
 from tui.lessons.screen import lesson_line
 from tui.widgets.hints import Hints
@@ -140,14 +143,16 @@ class Picker(App[str]):
         Binding("q,escape", "quit", "Quit"),
     ]
 
-    def __init__(self, theme: str = "", ascii_only: bool = False) -> None:
+    def __init__(self, theme: str = "", ascii_only: bool = False, in_page: bool = False) -> None:
         """Show the samples.
 
         Args:
             theme: of the settings, "" for the usual one.
             ascii_only: draw with ASCII only.
+            in_page: a web page shows them.
         """
         super().__init__()
+        self._in_page = in_page
         if not self.no_color:
             self._filters.append(ContrastFilter())
         self.ascii = ascii_only
@@ -155,6 +160,34 @@ class Picker(App[str]):
             self.theme = theme
         self.lesson: Lesson | None = None
         self._lessons: list[Lesson] = []
+        self._early: list[Key] = []
+        self._chosen_by: Key | None = None
+
+    async def on_event(self, event: Event) -> None:
+        """Keep keys that are typed before the list can take them, or behind the choice."""
+        # A page begins without the focus, which it need not get: there keys go where they go.
+        if not isinstance(event, Key) or event.is_forwarded or self._in_page:
+            await super().on_event(event)
+            return
+        choices = self.focused
+        if not isinstance(choices, SampleList):
+            self._early.append(event)
+        elif self._chosen_by is None:
+            key = Key("enter", "\r") if event.key == NEWLINE else event
+            if key.key == "enter" and choices.highlighted is not None:
+                self._chosen_by = event
+            await super().on_event(key)
+
+    def on_descendant_focus(self) -> None:
+        """The list has the keys now: those that were typed before, too."""
+        early, self._early = self._early, []
+        for key in early:
+            self.post_message(key)
+
+    def behind_choice(self, keys: Sequence[Key]) -> list[Key]:
+        """Of all keys that came, those behind the one that has chosen."""
+        places = [n for n, key in enumerate(keys) if key is self._chosen_by]
+        return [*keys[places[0] + 1 :]] if places else []
 
     def compose(self) -> ComposeResult:
         """The list."""

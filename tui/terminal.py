@@ -10,19 +10,17 @@ bound, so that no guest can silence itself for good.
 import codecs
 import re
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from itertools import islice
-from typing import Final, NamedTuple
+from typing import Final
 
-from msgspec import Struct, field
 from rich.color import Color
 from rich.style import Style
 
 from tui.messages import Moment
+from tui.output_lines import CELLS_MAX, KeptLines, Line
 
 LINES_MAX: Final = 20_000
-CELLS_MAX: Final = 4096
-"""Characters of a line that are kept."""
 CHARACTERS_MAX: Final = 16 << 20
 """Characters of all lines that are kept."""
 
@@ -31,81 +29,6 @@ _TAB: Final = 8
 _PLAIN: Final = re.compile(r"[^\x00-\x1f\x7f-\x9f]+")
 _WHOLE: Final = re.compile(r"(?:[^\x00-\x1f\x7f-\x9f]*\r?\n)+")
 _NULL: Final = Style.null()
-
-
-class Run(NamedTuple):
-    """Characters of one look."""
-
-    text: str
-    style: Style
-
-
-class Line(Struct):
-    """A line of output.
-
-    Attributes:
-        runs: what stands in it.
-        length: characters.
-        cut: characters that were dropped because it was too long.
-        changes: grows with every change.
-        note: whether it is a remark and not the guest's.
-        moment: (tick, pc) of what wrote its first characters; None where that is not known.
-    """
-
-    runs: list[Run] = field(default_factory=list)
-    length: int = 0
-    cut: int = 0
-    changes: int = 0
-    note: bool = False
-    moment: Moment | None = None
-
-    @property
-    def text(self) -> str:
-        """The text without looks."""
-        return "".join(run.text for run in self.runs)
-
-    def put(self, column: int, text: str, style: Style) -> None:
-        """Write over what stands at a column; what is left of it is filled with spaces."""
-        room = CELLS_MAX - column
-        if len(text) > room:
-            self.cut += len(text) - max(room, 0)
-            text = text[: max(room, 0)]
-        self.changes += 1
-        if not text:
-            return
-        if column >= self.length:
-            if column > self.length:
-                self._append(Run(" " * (column - self.length), _NULL))
-            self._append(Run(text, style))
-        else:
-            after = self._slice(column + len(text), self.length)
-            self.runs = [*self._slice(0, column), Run(text, style), *after]
-        self.length = max(self.length, column + len(text))
-
-    def erase(self, start: int, end: int) -> None:
-        """Blank some columns, the rest of the line being cut off where nothing follows."""
-        self.changes += 1
-        if end >= self.length:
-            self.runs = self._slice(0, start)
-            self.length = min(self.length, start)
-        elif end > start:
-            self.put(start, " " * (end - start), _NULL)
-
-    def _append(self, run: Run) -> None:
-        if self.runs and self.runs[-1].style is run.style and len(self.runs[-1].text) < 256:
-            self.runs[-1] = Run(self.runs[-1].text + run.text, run.style)
-        else:
-            self.runs.append(run)
-
-    def _slice(self, start: int, end: int) -> list[Run]:
-        out: list[Run] = []
-        at = 0
-        for text, style in self.runs:
-            piece = text[max(start - at, 0) : max(end - at, 0)]
-            if piece:
-                out.append(Run(piece, style))
-            at += len(text)
-        return out
 
 
 class LineTerminal:
@@ -117,7 +40,7 @@ class LineTerminal:
     """
 
     def __init__(self, lines_max: int = LINES_MAX, characters_max: int = CHARACTERS_MAX) -> None:
-        self.lines: deque[Line] = deque([Line()])
+        self.lines = KeptLines()
         self.dropped = 0
         self._lines_max = lines_max
         self._characters_max = characters_max
@@ -143,6 +66,40 @@ class LineTerminal:
             for line in islice(reversed(self.lines), fresh):  # from the end: thousands are kept
                 if line.moment is None and line.length:
                     line.moment = moment
+
+    def feed_lines(self, data: bytes, moments: Sequence[Moment]) -> None:
+        """Take whole lines, each of which was written at a moment of its own.
+
+        Args:
+            data: the lines, with carriage return and newline behind each.
+            moments: (tick, pc) of each line.
+        """
+        texts = self._plain_lines(data)
+        if texts is None or len(texts) != len(moments):
+            for line, moment in zip(data.split(b"\n"), moments, strict=False):
+                self.feed(line + b"\n", moment)
+            return
+        self.lines.pop()
+        kept = texts[-self._lines_max :]
+        if len(kept) < len(texts):  # those in front would go as soon as they have come
+            self.dropped += len(self.lines) + len(texts) - len(kept)
+            self.lines.clear()
+            self._characters = 0
+        self.lines.extend(kept, self._style, moments[len(texts) - len(kept) :])
+        self._characters += sum(map(len, kept))
+        self.lines.append(Line())
+        self._forget()
+
+    def _plain_lines(self, data: bytes) -> list[str] | None:
+        """The texts of lines that need no look at each character; None where some do."""
+        line = self.lines[-1]
+        fresh = not (line.length or line.note or self._column or self._decoder.getstate()[0])
+        if not fresh or self._state != self._ground or not data.isascii():
+            return None
+        texts = data.decode("ascii").split("\r\n")
+        if texts.pop() or not "".join(texts).isprintable():
+            return None
+        return None if max(map(len, texts), default=0) > CELLS_MAX else texts
 
     def _feed(self, data: bytes) -> None:
         text = self._decoder.decode(data)
@@ -299,7 +256,8 @@ class LineTerminal:
         if len(keep) < rest:
             # Those in front would go as soon as they have come.
             self.dropped += len(self.lines) - 1 + rest - len(keep)
-            self.lines = deque([Line()])
+            self.lines.clear()
+            self.lines.append(Line())
             self._characters = 0
         self.lines.pop()
         for text in keep:
@@ -316,11 +274,14 @@ class LineTerminal:
         self._forget()
 
     def _forget(self) -> None:
-        while len(self.lines) > 1 and (
-            len(self.lines) > self._lines_max or self._characters > self._characters_max
-        ):
-            self._characters -= self.lines.popleft().length
-            self.dropped += 1
+        lines = self.lines
+        self._drop(max(len(lines) - self._lines_max, 0))
+        while self._characters > self._characters_max and len(lines) > 1:
+            self._drop(1)
+
+    def _drop(self, count: int) -> None:
+        self._characters -= self.lines.drop(count)
+        self.dropped += count
 
 
 def _printable(text: str) -> str:

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable
+from pathlib import Path
 from time import monotonic
 from typing import Final
 
@@ -10,10 +11,12 @@ from textual.timer import Timer
 
 from engine.session.protocol import commands as cmd
 from engine.session.protocol.kinds import CommandKind, kind_of
+from tui.render import harmless
 
 _PATIENCE: Final = 0.2
 """Seconds after which a wait is told of."""
-_SECOND: Final = 1.0
+_AGAIN: Final = 0.5
+"""Seconds between two looks at how far it is."""
 _TOLD: Final = frozenset(
     (
         *(CommandKind.LINE, CommandKind.STILL, CommandKind.RESTART),
@@ -30,14 +33,21 @@ class WorkInHand:
     left out, as a seek is that another one follows, goes with the next that is answered.
     """
 
-    def __init__(self, app: App[int], show: Callable[[str], None]) -> None:
+    def __init__(
+        self,
+        app: App[int],
+        show: Callable[[str], None],
+        how_far: Callable[[], tuple[float, str] | None] = lambda: None,
+    ) -> None:
         """Nothing was sent.
 
         Args:
             app: counts the time.
             show: shows what is waited for; "" for nothing.
+            how_far: gives the part of the work that is done and the file that is read, "" for
+                none; None where nobody knows.
         """
-        self._app, self._show = app, show
+        self._app, self._show, self._how_far = app, show, how_far
         self._sent: list[cmd.Command] = []
         self._timer: Timer | None = None
         self._began = 0.0
@@ -77,11 +87,21 @@ class WorkInHand:
         if not self._sent:
             return
         seconds = int(monotonic() - self._began)
-        told = f"works{f' {seconds} s' if seconds else ''}, Esc or Ctrl-C ends it"
+        done = _done(self._how_far())
+        time = f" {seconds} s" if seconds else ""
+        told = f"works{done}{time}, Esc or Ctrl-C ends it"
         behind = len(self._sent) - 1
         more = f", {behind} more typed" if behind else ""
         self._show(f"{told}{more}: {_text(self._sent[0])}")  # a long line is cut at its end
-        self._timer = self._app.set_timer(_SECOND, self._tell)
+        self._timer = self._app.set_timer(_AGAIN, self._tell)
+
+
+def _done(reached: tuple[float, str] | None) -> str:
+    """Say how far work is, in front of its time."""
+    if reached is None:
+        return ""
+    part, file = reached
+    return f" {part:.0%}" + (f" of {harmless(Path(file).name)}" if file else "")
 
 
 def _text(command: cmd.Command) -> str:

@@ -31,6 +31,8 @@ _STILL = 0.03
 """Seconds without a paint after which a screen is taken to be at rest."""
 _LONG = 0.2
 """The same where it seemed to be wrong: something may have been under way still."""
+_LOOKS = 4
+"""So often it may seem to be wrong: slow motion goes on between a change and its paint."""
 _PATIENCE = 120.0
 
 
@@ -95,10 +97,13 @@ class Emulator:
     async def wrong(self, until: Callable[[], object] = lambda: True) -> str:
         """What is shown otherwise than in a whole new picture, "" for nothing."""
         await self.rest(until)
-        if not differences(self._cells(), self._anew()):
-            return ""
-        await self.rest(until, _LONG)
-        return differences(self._cells(), self._anew())
+        found = differences(self._cells(), self._anew())
+        for _ in range(_LOOKS):
+            if not found:
+                break
+            await self.rest(until, _LONG)
+            found = differences(self._cells(), self._anew())
+        return found
 
     async def changed_by_layout(self, until: Callable[[], object] = lambda: True) -> str:
         """What is shown otherwise once all widgets were told of their sizes, "" for nothing."""

@@ -16,6 +16,7 @@ from textual.app import App
 from textual.events import Key
 from textual.keys import REPLACED_KEYS, _character_to_key, _get_unicode_name_from_key
 
+from engine.bootworker import BootWorker
 from engine.worker import Inbox, Worker
 from tui.key_queue import KeyQueue
 
@@ -74,11 +75,11 @@ class Rest:
         return command
 
     @staticmethod
-    def told(worker: Worker) -> bool:
+    def told(worker: Worker | BootWorker) -> bool:
         """Whether every command has been heard and every event taken."""
         box = worker.outbox
         return not worker._inbox and not box._events and box._view is None
 
-    def at_rest(self, worker: Worker) -> bool:
+    def at_rest(self, worker: Worker | BootWorker) -> bool:
         """Whether every command is carried out as well."""
         return self._waits and self.told(worker)

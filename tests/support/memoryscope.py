@@ -57,14 +57,20 @@ class MemoryScope:
     def symbol(self, address: int) -> str:
         return ""
 
+    def expanded(self, text: str) -> str:
+        return text
+
     def afterwards(self, pages: Mapping[int, bytes]) -> "MemoryScope":
         return self
 
     def local(self, name: str) -> TypedValue | None:
         return None
 
-    def functions(self, name: str) -> list[TypedValue]:
+    def functions(self, name: str, *, nearest: bool = True) -> list[TypedValue]:
         return []
+
+    def is_namespace(self, name: str) -> bool:
+        return False
 
     def linked(self, name: str) -> int | None:
         return None
@@ -99,6 +105,9 @@ class MemoryScope:
             self.memory[at : at + len(data)] = data
         elif isinstance(place, RegisterPlace):
             self.registers[place.name] = int.from_bytes(data, "little")
+
+    def construct(self, address: int, kind: CType, arguments: list[TypedValue]) -> TypedValue:
+        raise CommandError(f"constructed at {address:#x}")
 
     def call(self, address: int, result: CType, arguments: list[TypedValue]) -> TypedValue:
         raise CommandError(f"called at {address:#x}")

@@ -45,15 +45,23 @@ SCENES: Final = {
         (110, 34),
         "p ~p:open space ~do_filp_open space ~name=+0(+0(%si)):string enter c @ended 6 G k",
     ),
+    "boot": (
+        "boot",
+        (120, 38),
+        "p ~p:my/read space ~vfs_read space ~count=$arg3:u64 enter colon ~b space ~vfs_read enter"
+        " c @stopped c @stopped c @stopped T",
+    ),
 }
 """By name: architecture of the sample, or the sample too, size of the terminal, steps as in
-`test_snapshots.py`. `uml` is user-mode Linux."""
+`test_snapshots.py`. `uml` is user-mode Linux, `boot` a kernel of Debian's that is booted."""
 
 
 def _guest(arch: str, folder: str) -> Any:
     """The guest of a scene; a folder for its files."""
     from engine.session import GuestConfig
 
+    if arch == "boot":
+        return _booted(folder)
     if arch != "uml":
         name = arch if "/" in arch else f"{arch}/recursion"
         return GuestConfig(f"samples/bin/{name}", history=True)
@@ -75,6 +83,20 @@ def _guest(arch: str, folder: str) -> Any:
         shares=((folder, False),),
         env=("TMPDIR=/dev/shm", "HOME=/tmp", "PATH=/bin"),
     )
+
+
+def _booted(folder: str) -> Any:
+    """A kernel that boots to a program which reads files."""
+    from bootkit import initrd
+    from kernelimages import AMD64_61, image_path
+
+    from engine.session import GuestConfig
+    from engine.session.protocol.kernels import BootRequest
+
+    os.symlink(image_path(AMD64_61), f"{folder}/vmlinuz")
+    kernel = f"{folder}/vmlinuz"
+    boot = BootRequest(kernel, initrd=str(initrd(Path(folder), None)), append="quiet")
+    return GuestConfig(kernel, called=True, history=True, boot=boot)
 
 
 async def take(name: str, folder: str) -> str:

@@ -85,7 +85,7 @@ def program(put: Callable[[bytes], None]) -> tuple[BareMachine, ConsoleLog, int]
     console = ConsoleLog(NoInput(), put)
     code = _code(_PROGRAM, CODE)
     machine = bare(code, console.put)
-    console.clock = machine.clock
+    console.attach(machine.clock, machine.halt)
     handler = _code(_HANDLE, HANDLER)
     machine.cpu.memory[HANDLER : HANDLER + len(handler)] = handler
     struct.pack_into("<HQ", machine.cpu.memory, POINTER, 0xFFF, IDT)

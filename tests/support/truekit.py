@@ -17,7 +17,8 @@ _WORDS = 4
 
 def session(user: User) -> Session:
     """The guest itself: it stands, and nobody else looks at it."""
-    control: Control = user.app.bridge._worker._control
+    control = user.app.bridge._worker._control
+    assert isinstance(control, Control)
     return control.session
 
 

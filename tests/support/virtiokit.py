@@ -6,7 +6,7 @@ from pathlib import Path
 
 from engine.cpu.unicorn_system import MachineRecord
 from engine.machine.clock import MachineClock
-from engine.machine.rawdisk import ChangeBudget, RawDisk
+from engine.machine.rawdisk import ChangeBudget, HostImage, RawDisk
 from engine.machine.virtioblock import VirtioBlock
 from engine.machine.virtiopci import VirtioFunction
 from engine.machine.virtqueue import SplitQueue
@@ -23,7 +23,7 @@ class BlockDriver:
     def __init__(self, image: Path, size: int = 8) -> None:
         self.memory = mmap.mmap(-1, MEMORY)
         self.clock = MachineClock(MachineRecord())
-        self.disk = RawDisk(str(image), ChangeBudget(1 << 20))
+        self.disk = RawDisk(HostImage(str(image)), ChangeBudget(1 << 20))
         block = VirtioBlock(self.disk, "disk0", self.memory, self.store)
         self.device = VirtioFunction(block, SplitQueue(self.memory, self.store), self.clock)
         self.size, self.sent = size, 0

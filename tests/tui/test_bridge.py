@@ -246,3 +246,13 @@ def test_a_guest_that_runs_on_is_heard_ten_times_a_second(
         assert max(await told()) <= PERIOD, "who types for a guest sees the echo"
 
     asyncio.run(run())
+
+
+def test_nothing_is_posted_after_the_end(engine: list[Engine]) -> None:
+    bridge = Bridge(GuestConfig("guest"), lambda events: None)
+    bridge.close()
+    bridge.post(cmd.Refresh())
+    bridge.tick()
+    assert engine[0].closed
+    assert not engine[0].posted
+    assert not engine[0].nudges

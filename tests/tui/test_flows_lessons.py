@@ -100,9 +100,9 @@ KEYS: dict[str, tuple[Keys, ...]] = {
         ("w",),
     ),
     "kernel": (
-        ("p", "~strlen", "enter"),
-        (':call strlen("hello")',),
-        (":r:demo/len strlen ret=$retval", ':call strlen("kprobe")'),
+        ("p", "~mktime64", "enter"),
+        (":call mktime64(1970, 1, 2, 0, 0, 0)",),
+        (":r:demo/date mktime64 ret=$retval:u64", ":call mktime64(2000, 1, 1, 0, 0, 0)"),
         (":go ksys_read", "y"),
         ("escape", ":go get_kprobe", "y"),
     ),

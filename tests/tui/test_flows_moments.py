@@ -19,6 +19,7 @@ NOT_HERE = {
     "lesson": "there is none; tests of lessons press its keys",
     "why": "covers the panes",
     "correct": "opens a dialog",
+    "filter_events": "opens a line, and changes one list",
     "probe": "opens a dialog; a definition is placed by command",
     "command": "the walk types commands all the time",
     "copy": "shows nothing",
@@ -88,6 +89,7 @@ async def all_actions(user: User) -> None:
     await walk.act("step")
     for action in ("step", "step_over", "phase", "step_line", "next_line"):
         await walk.act(action)
+    await walk.act("print", "1")
     await walk.act("up_frame")
     await walk.act("breakpoint")
     await walk.act("down_frame")

@@ -83,10 +83,10 @@ def test_a_probe_by_a_part_of_a_name_and_an_edit_of_its_text(size: tuple[int, in
         assert line.value == user.app.browser.default_definition("ackermann")
         assert line.value.startswith("p ackermann ")
         await user.type("p:demo/acker ackermann m=%di:u32 n=%nosuch")
-        await user.until(lambda: "register" in user.screen or "^" in user.screen)
+        await user.until(lambda: "register" in user.screen or "^ " in user.screen)
         rows = user.screen.split("\n")
         text = next(n for n, row in enumerate(rows) if "n=%nosuch" in row)
-        caret = next(row for row in rows[text + 1 :] if "^" in row)
+        caret = next(row for row in rows[text + 1 :] if "^" in row and "^b" not in row)
         assert caret.index("^") == rows[text].index("%nosuch")
         await user.press("enter")
         assert isinstance(user.app.screen, ProbeDialog)
@@ -104,7 +104,7 @@ def test_a_return_probe_and_back() -> None:
         await user.press("p", *"fibo")  # and no waiting for names
         await user.press("ctrl+r")
         line = user.app.screen.query_one(Input)
-        assert line.value == "r fibonacci ret=$retval"
+        assert line.value == "r fibonacci ret=$retval:u32"
         await user.press("ctrl+r")
         assert line.value == user.app.browser.default_definition("fibonacci")
         await user.press("ctrl+r", "enter")

@@ -62,7 +62,7 @@ def test_what_the_guest_reads_is_typed_in_its_pane() -> None:
     async def steps(user: User) -> None:
         await user.press("c")
         await user.state(RunState.WAITING)
-        assert "in read()" in user.screen
+        await user.shows("in read()")
         await user.typing()
         await user.press(*"hello")
         await user.press("enter")
@@ -76,7 +76,7 @@ def test_a_guest_that_is_killed() -> None:
     async def steps(user: User) -> None:
         await user.press("c")
         await user.state(RunState.ENDED)
-        assert "SIGSEGV" in user.screen
+        await user.shows("SIGSEGV")
         await user.press("3")
         await user.press("r", "c")
         await user.state(RunState.ENDED)

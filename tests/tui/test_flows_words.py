@@ -18,10 +18,8 @@ LOOPS = {
 }
 
 
-@pytest.mark.parametrize(
-    "loop",
-    [pytest.param(loop, marks=[] if loop == "nested" else [pytest.mark.slow]) for loop in LOOPS],
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("loop", LOOPS)
 def test_a_loop_without_end_is_ended_by_ctrl_c(loop: str, tmp_path: Path) -> None:
     file = tmp_path / "loop.gdb"
     file.write_text(LOOPS[loop])

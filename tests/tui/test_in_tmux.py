@@ -121,7 +121,7 @@ def test_from_launch_to_the_hits_of_a_function(terminal: Terminal) -> None:
     terminal.line(f"{COMMAND} {SAMPLE}")
     terminal.wait(r"ready: loaded")
     terminal.keys("p")
-    terminal.wait("Enter place")
+    terminal.wait("Enter probe")
     terminal.type("fib")
     terminal.wait(r"fibonacci .*bytes")
     terminal.keys("Enter")
@@ -129,6 +129,20 @@ def test_from_launch_to_the_hits_of_a_function(terminal: Terminal) -> None:
     terminal.keys("c")  # six keys
     terminal.wait(r"p_fibonacci_0\(n=\d+\)")
     assert "exited with 0" in terminal.wait(r"987 . follow")
+    terminal.keys("q")
+    terminal.wait("987 events are in no file")
+    terminal.line("y")
+    terminal.finish(0)
+
+
+@pytest.mark.slow
+def test_keys_that_are_typed_while_it_starts_are_not_lost(terminal: Terminal) -> None:
+    terminal.line(f"{COMMAND} {SAMPLE}")
+    terminal.keys("p")
+    terminal.type("fib")
+    terminal.keys("Enter")  # which the terminal makes a newline, as long as it is a shell's
+    terminal.keys("c")
+    terminal.wait(r"p_fibonacci_0\(n=\d+\)")
     terminal.keys("q")
     terminal.wait("987 events are in no file")
     terminal.line("y")
@@ -157,6 +171,7 @@ def test_slow_motion_by_hand_and_through_all_sizes(terminal: Terminal) -> None:
     terminal.finish(0)
 
 
+@pytest.mark.slow
 def test_ctrl_c_stops_a_guest_that_runs_on_and_on(terminal: Terminal) -> None:
     terminal.line(f"{COMMAND} samples/bin/x86_64/loop 2000000000")
     terminal.wait("ready: loaded")
@@ -174,6 +189,7 @@ def test_ctrl_c_stops_a_guest_that_runs_on_and_on(terminal: Terminal) -> None:
     terminal.finish(0)
 
 
+@pytest.mark.slow
 def test_what_is_typed_reaches_the_guest(terminal: Terminal) -> None:
     terminal.line(f"{COMMAND} samples/bin/x86_64/lines needle")
     terminal.wait("ready: loaded")

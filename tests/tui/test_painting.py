@@ -1,8 +1,9 @@
 """What is painted in pieces is what one whole picture would be, cell by cell.
 
 The steps of a tour are keys and `~TEXT` (put where text is typed, `_` for a blank), and
-`=COLUMNSxROWS` (another size of the terminal). `KPROBE_TUI_KEYS=N` presses N random keys at each
-size instead of 50, `KPROBE_TUI_SEED` has others pressed.
+`=COLUMNSxROWS` (another size of the terminal), `^WHAT,X,Y` (the mouse, at parts of the screen).
+`KPROBE_TUI_KEYS=N` takes N random steps at each size and guest instead of 25, `KPROBE_TUI_SEED`
+has others taken.
 """
 
 import asyncio
@@ -14,7 +15,7 @@ import struct
 import subprocess
 import sys
 import termios
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import nullcontext
 from itertools import islice
 from pathlib import Path
@@ -28,18 +29,21 @@ from emulated import Emulator, cells, differences, painted_at_the_worst_moment
 from guestrun import run
 from kernelimages import UML_61, image_path
 from keys import Rest, press
+from randomkeys import random_steps
 from sysroot import CHECKOUT
+from textual._xterm_parser import XTermParser
 from textual.drivers.headless_driver import HeadlessDriver
 from textual.events import Resize
 from textual.geometry import Size
+from textual.widget import Widget
 from textual.widgets import Input
 from warmed import SAME_CODE
 
 from engine.session import GuestConfig
 from engine.session.protocol.views import RunState
 from tui.app import KprobeApp
-from tui.keymap import ACTIONS
 from tui.screens.palette import PaletteScreen
+from tui.widgets.chords import Chords
 
 SIZES = ((80, 24), (100, 30), (120, 40), (200, 50))
 README = "p ~fib enter c 6 enter 8 b r c . . . . P P 1 y escape i o s f I O < F R"
@@ -62,7 +66,15 @@ DIALOGS = (
 )
 """Each dialog and prompt, left in each way, and what steps of the guest do behind it."""
 SELECTING = "2 J J J j J J K K K K pagedown J J home end J J slash ~r enter 5 J J j"
-_LEAVING = ("q", "ctrl+z", "ctrl+c", "ctrl+q")
+_CLICK = "^35;{at}M^0;{at}M^0;{at}m"
+_MOUSE = {
+    "click": _CLICK,
+    "double": _CLICK + _CLICK,
+    "wheel": "^65;{at}M" * 3,
+    "back": "^64;{at}M" * 3,
+    "drag": "^0;{at}M^32;{there}M^32;{at}M^32;{there}M^0;{there}m",
+}
+"""Sequences of SGR mouse mode: button, column, row; M pressed or moved, m released."""
 _NAMES = {".": "full_stop", "<": "less_than_sign", "{": "left_curly_bracket"}
 PANES = (
     "2 j 3 k j 4 j 5 j 6 G k 7 k 8 j 9 j 0 T j C k V j 1 j G k z z "
@@ -74,6 +86,12 @@ PANES = (
 def single() -> GuestConfig:
     """One thread, recorded as it goes, as the command does."""
     return GuestConfig(sample("x86_64", "recursion"), history=True)
+
+
+@pytest.fixture
+def other() -> GuestConfig:
+    """Objects of another architecture."""
+    return GuestConfig(sample("aarch64", "structs"), history=True)
 
 
 @pytest.fixture
@@ -122,6 +140,8 @@ class Tour:
         return (
             bool(app.view.registers or app.view.state is RunState.ENDED)
             and not app.key_queue.typing
+            and not app._message_queue.qsize()
+            and not any(_awaits_key(widget) for widget in app.screen.query("*"))
             and app.view.state is not RunState.RUNNING
             and (self._rest.told if waits else self._rest.at_rest)(app.bridge._worker)
             and all(work.is_finished for work in app.workers)
@@ -139,9 +159,20 @@ class Tour:
         elif step.startswith("="):
             columns, _, rows = step[1:].partition("x")
             self._resize(Size(int(columns), int(rows)))
+        elif step.startswith("^") and step != "^":
+            self._point(*step[1:].split(","))
         else:
             await press(app, [_NAMES.get(step, step)])
         await self.look()
+
+    def _point(self, what: str, x: str, y: str) -> None:
+        """Do something with the mouse, as a terminal tells it."""
+        driver, size = self._app._driver, self._app.size
+        assert driver is not None
+        at = f"{int(float(x) * size.width) + 1};{int(float(y) * size.height) + 1}"
+        told = _MOUSE[what].format(at=at, there=f"{size.width // 2};{size.height // 2}")
+        for message in XTermParser().feed(told.replace("^", "\x1b[<")):
+            driver.process_message(message)
 
     def _resize(self, size: Size) -> None:
         """The terminal is another size now."""
@@ -157,8 +188,15 @@ class Tour:
 
     async def lay_out(self) -> None:
         """Hold what is shown against what is shown once all widgets know their sizes."""
+        self._app.controls.slow_motion.stop()
         wrong = await self.emulator.changed_by_layout(self._quiet)
         assert not wrong, f"widgets did not know after {' '.join(self.steps)}:\n{wrong}"
+
+
+def _awaits_key(widget: Widget) -> bool:
+    """True while a key may begin a chord, and does something alone if none follows."""
+    chords = getattr(widget, "chords", None)
+    return isinstance(chords, Chords) and chords.keys.pending in chords.keys.alone
 
 
 def tour(
@@ -249,58 +287,6 @@ def test_panes(
     tour(monkeypatch, config, (120, 40), parts, worst=True)
 
 
-def random_steps(numbers: random.Random) -> Iterator[str]:
-    """Keys of all kinds, text where it is typed, other sizes; never the keys that leave."""
-    keys = [key for action in ACTIONS for key in action.keys.split(",") if key not in _LEAVING]
-    lists = [
-        "j",
-        "k",
-        "G",
-        "home",
-        "end",
-        "pagedown",
-        "pageup",
-        "space",
-        "enter",
-        "escape",
-        "h",
-        "l",
-        "J",
-        "K",
-        "Y",
-        "slash",
-        "&",
-        "a",
-        "v",
-        "tab",
-    ]
-    texts = [
-        "~fib",
-        "~ackermann",
-        "~p:g/e_main",
-        "~print+1",
-        "~10%",
-        "~n==3",
-        "~0x4001c0",
-        "~rax",
-        "~no_such_thing",
-    ]
-    while True:
-        kind = numbers.random()
-        if kind < 0.03:
-            yield "={}x{}".format(*numbers.choice((*SIZES, (60, 18), (181, 36))))
-        elif kind < 0.15:
-            yield numbers.choice("1234567890TCV")
-        elif kind < 0.45:
-            yield numbers.choice(lists)
-        elif kind < 0.55:
-            yield numbers.choice(texts)
-        elif kind < 0.65:
-            yield numbers.choice(("escape", "enter"))
-        else:
-            yield numbers.choice(keys)
-
-
 @pytest.mark.slow
 def test_selected_rows_are_painted_as_they_come_and_go(
     monkeypatch: pytest.MonkeyPatch, single: GuestConfig
@@ -336,16 +322,31 @@ def test_selected_rows_are_painted_as_they_come_and_go(
 
 
 @pytest.mark.slow
+def test_a_row_that_is_painted_before_its_layout_stays_in_its_place(
+    monkeypatch: pytest.MonkeyPatch, other: GuestConfig
+) -> None:
+    """Random keys have found it: the line of input went on in the row of messages."""
+    steps = "=200x50 z 7 =100x30 5 f7 z"
+    tour(monkeypatch, other, (80, 24), [steps.split()], worst=True)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("guest", ["single", "other", *GUESTS])
 @pytest.mark.parametrize(("columns", "rows"), at_sizes())
 def test_random_keys(
-    monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest, columns: int, rows: int
+    monkeypatch: pytest.MonkeyPatch,
+    request: pytest.FixtureRequest,
+    columns: int,
+    rows: int,
+    guest: str,
 ) -> None:
-    numbers = random.Random(f"{os.environ.get('KPROBE_TUI_SEED', '0')} {columns}")
-    config = request.getfixturevalue(numbers.choice(("single", "threads")))
+    numbers = random.Random(f"{os.environ.get('KPROBE_TUI_SEED', '0')} {columns} {guest}")
+    config = request.getfixturevalue(guest)
+    left = int(os.environ.get("KPROBE_TUI_KEYS", "25"))
     steps = random_steps(numbers)
-    parts = int(os.environ.get("KPROBE_TUI_KEYS", "50")) // 25
-    pressed = [list(islice(steps, 25)) for _ in range(parts)]
-    assert tour(monkeypatch, config, (columns, rows), pressed, worst=True)
+    while left:  # again where the palette was told to leave
+        pressed = [list(islice(steps, min(25, left - n))) for n in range(0, left, 25)]
+        left -= tour(monkeypatch, config, (columns, rows), pressed, worst=True)
 
 
 class Line:
@@ -417,12 +418,12 @@ def test_a_terminal_shows_after_keys_what_it_shows_after_a_resize(
     line = Line(tmp_path, columns, rows)
     try:
         line.rest("ready: loaded")
-        line.type("p", "Enter place")
+        line.type("p", "Enter probe")
         line.type("\x1b")
         line.type("c", "exited with 0")
         if rows > 24:
             assert "now 100%" in line.text
-        line.type("p", "Enter place")
+        line.type("p", "Enter probe")
         line.type("fib", "fibonacci   50 bytes")
         line.type("\r", "placed p")
         line.type("r", "started afresh")

@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 from rich.style import Style
 from workcount import calls
 
-from tui.terminal import CELLS_MAX, LineTerminal
+from tui.output_lines import CELLS_MAX
+from tui.terminal import LineTerminal
 
 pieces = st.one_of(
     st.binary(max_size=12),
@@ -153,3 +154,33 @@ def test_a_flood_costs_the_same_for_each_line() -> None:
 
     most = 12 * 30_000
     assert calls(partial(flood, 60_000), most * 2) < 2.1 * calls(partial(flood, 30_000), most)
+
+
+def test_lines_in_one_piece_are_those_one_by_one() -> None:
+    texts = ["plain", "", "\x1b[31mred", "still red", "tab\there", "caf\u00e9", "x" * 5000, "end"]
+    data = [text.encode() + b"\r\n" for text in texts]
+    moments = [(tick, 0x400000 + tick) for tick in range(1, len(data) + 1)]
+    for first in range(len(data)):
+        one_by_one, at_once = LineTerminal(5), LineTerminal(5)
+        for piece, moment in zip(data[first:], moments[first:], strict=True):
+            one_by_one.feed(piece, moment)
+        at_once.feed_lines(b"".join(data[first:]), moments[first:])
+        at_once.feed_lines(b"more\r\nand more\r\n", [(90, 1), (91, 2)])
+        one_by_one.feed(b"more\r\n", (90, 1))
+        one_by_one.feed(b"and more\r\n", (91, 2))
+        assert at_once.dropped == one_by_one.dropped
+        assert [(line.runs, line.cut, line.moment) for line in at_once.lines] == [
+            (line.runs, line.cut, line.moment) for line in one_by_one.lines
+        ]
+
+
+def test_a_flood_of_lines_leaves_the_last_ones() -> None:
+    roll = LineTerminal(100)
+    numbers = range(10_000)
+    data = b"".join(b"%d\r\n" % number for number in numbers)
+    roll.feed(b"before\r\n", (1, 2))
+    roll.feed_lines(data, [(number, 7) for number in numbers])
+    assert (len(roll.lines), roll.dropped) == (100, 9_902)
+    assert [line.text for line in roll.lines[:2]] == ["9901", "9902"]
+    assert roll.lines[-2].moment == (9_999, 7)
+    assert not roll.lines[-1].length

@@ -81,6 +81,7 @@ def test_the_list_of_samples_ends_likewise(tmp_path: Path) -> None:
     os.close(opened.slave)
 
 
+@pytest.mark.slow
 def test_a_closed_terminal_leaves_nobody_behind(tmp_path: Path) -> None:
     opened = Opened(tmp_path, guest("x86_64", "process"), "spin")
     opened.read_until(SCREEN_ON)

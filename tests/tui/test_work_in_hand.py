@@ -52,3 +52,17 @@ def test_what_was_left_out_goes_with_the_next_answer() -> None:
         work.sent(seek)
     work.answered(seeks[1])
     assert not work.is_there
+
+
+def test_how_far_it_is_stands_where_that_is_known() -> None:
+    clock, told = _Clock(), list[str]()
+    parts = [None, (0.254, ""), (0.5, "/usr/lib/libc\x1b.so.6")]
+    work = WorkInHand(cast(App[Any], clock), told.append, lambda: parts.pop(0))
+    work.sent(cmd.Seek(100))
+    for _ in range(3):
+        clock.due.pop()()
+    assert told == [
+        "works, Esc or Ctrl-C ends it: seek",
+        "works 25%, Esc or Ctrl-C ends it: seek",
+        "works 50% of libc\\33.so.6, Esc or Ctrl-C ends it: seek",
+    ]

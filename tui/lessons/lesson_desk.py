@@ -1,11 +1,13 @@
 """A desk for lessons, behind `:learn` and `;`: lessons are listed, opened, and gone through."""
 
+from typing import TYPE_CHECKING
+
 from engine.errors import CommandError
 from tui.body import Body
 from tui.lessons import LESSONS, Lesson, find_lesson
-from tui.lessons.guide import Classroom, LessonGuide
-from tui.lessons.opening import lesson_config
-from tui.lessons.screen import LessonsScreen
+
+if TYPE_CHECKING:
+    from tui.lessons.guide import Classroom, LessonGuide
 
 
 class LessonDesk:
@@ -16,7 +18,7 @@ class LessonDesk:
         wanted: the lesson that is to be opened in place of this guest.
     """
 
-    def __init__(self, lesson: Lesson | None, room: Classroom, body: Body) -> None:
+    def __init__(self, lesson: Lesson | None, room: "Classroom", body: Body) -> None:
         """Open a lesson.
 
         Args:
@@ -26,7 +28,12 @@ class LessonDesk:
         """
         self.wanted: Lesson | None = None
         self._room = room
-        self.guide = LessonGuide(lesson, room, body, self.open) if lesson is not None else None
+        self.guide = self._guided(lesson, body) if lesson is not None else None
+
+    def _guided(self, lesson: Lesson, body: Body) -> "LessonGuide":
+        from tui.lessons.guide import LessonGuide  # most guests are of no lesson
+
+        return LessonGuide(lesson, self._room, body, self.open)
 
     def look(self) -> None:
         """Look at what is shown now: the step at hand may be done."""
@@ -45,6 +52,8 @@ class LessonDesk:
             CommandError: there is no such lesson or word.
         """
         if not text:
+            from tui.lessons.screen import LessonsScreen  # not for the first screen
+
             self._room.push_screen(LessonsScreen(), self._open_chosen)
         elif self.guide is not None and text in self.guide.words:
             self.guide.act(text)
@@ -67,6 +76,8 @@ class LessonDesk:
         """
         if self._room.is_web:
             raise CommandError("the page of a browser shows one guest; load it again for another")
+        from tui.lessons.opening import lesson_config  # not for the first screen
+
         lesson_config(lesson)  # its guest may not be there
         self.wanted = lesson
         self._room.exit(0)

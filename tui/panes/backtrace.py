@@ -15,9 +15,10 @@ from engine.message_text import bare_name
 from engine.session.protocol import commands as cmd
 from engine.session.protocol.frames import GuestFrame, VariableView
 from engine.session.protocol.views import DisplayView, GuestView, PartsView, RunState
-from tui.messages import Ask, Located, Say
+from tui.messages import Ask, Located, Say, Words
 from tui.open_values import Node, OpenValues, ValueRow, numbered
 from tui.render import harmless, mark
+from tui.stop_words import arguments
 from tui.widgets.line_painter import GUTTER
 from tui.widgets.line_source import LineSource
 from tui.widgets.list_pane import ListPane
@@ -194,7 +195,7 @@ class FrameRows(LineSource):
         text.append(harmless(name or "?", looks.ascii_only), looks("name"))
         text.append(f"+{frame.offset:#x}" if frame.offset else "", looks("dim"))
         if not self.shows_variables(frame):
-            text.append(_arguments(frame, looks))
+            text.append(harmless(arguments(frame), looks.ascii_only))
         if frame.inlined:
             text.append(" (inlined)", looks("note"))
         if frame.file:
@@ -275,6 +276,9 @@ class BacktracePane(ListPane[FrameRows]):
 | `Space` | open or fold a value; on a frame: look at its variables |
 | `v` | variables of the frame that is looked at, if they have values; of all frames; of none |
 | `w` | what other unwinders would print here, one after the other |
+| `W` `X` | on a variable: back to what has written it last; where its value came from |
+| `&` | on a variable: its memory, laid out by its type, to be looked at and changed |
+| `e` | print it, or another expression |
 | `Y` | copy |
 
 Pointers are followed when they are opened, containers of C++ show what they hold, long arrays come
@@ -294,6 +298,9 @@ trampoline as a frame of its own (owens). `!` marks a frame that the whole backt
         Binding("w", "unwinder", "unwinder", id="backtrace.unwinder"),
         Binding("v", "variables", "variables", id="backtrace.variables"),
         Binding("space", "open", "open/fold", id="backtrace.open"),
+        Binding("ampersand", "lay_out", "Its memory", show=False, id="backtrace.memory"),
+        Binding("W", "words('last-write')", "Who wrote", show=False, id="backtrace.who_wrote"),
+        Binding("X", "words('origin')", "Where from", show=False, id="backtrace.where_from"),
     ]
 
     def __init__(self) -> None:
@@ -345,8 +352,9 @@ trampoline as a frame of its own (owens). `!` marks a frame that the whole backt
         """Go up (positive) or down, and show the code there."""
         frame = self.source.walked(self.lines.cursor, frames)
         if frame is not None:
+            focus = not self.lines.has_focus  # who looks at variables goes on with that
             self.lines.move_to(self.source.line_of(frame))
-            self._locate(frame)
+            self._locate(frame, focus=focus)
 
     def action_variables(self) -> None:
         """Show variables of the frame that is looked at, of all frames, of none."""
@@ -366,6 +374,39 @@ trampoline as a frame of its own (owens). `!` marks a frame that the whole backt
             frame = self.source.frame_at(self.lines.cursor)
             if frame is not None and frame is not self.source.looked_at:
                 self._select(frame)
+
+    @property
+    def variable(self) -> str:
+        """Name of the variable of the line at the cursor, "" on any other line."""
+        value = self.source.value_at(self.lines.cursor)
+        frame = self.source.frame_at(self.lines.cursor)
+        whole = value is not None and not value.node.steps and not value.note
+        return value.view.name if whole and frame is not None and value is not None else ""
+
+    @property
+    def asked_about(self) -> str:
+        """The same while the pane has the focus."""
+        return self.variable if self.lines.has_focus else ""
+
+    def action_words(self, word: str) -> None:
+        """Ask a word about the variable at the cursor, in the frame that it is of."""
+        if name := self._meant():
+            self.post_message(Words(f"{word} {name}"))
+
+    def action_lay_out(self) -> None:
+        """Show the memory of the variable at the cursor by its type."""
+        if name := self._meant():
+            self.post_message(Ask(cmd.ReadLayout(name)))
+
+    def _meant(self) -> str:
+        """The variable at the cursor, whose frame is looked at then; "" and why for none."""
+        name, frame = self.variable, self.source.frame_at(self.lines.cursor)
+        if not name or frame is None:
+            said = "that key is about a variable: put the cursor on one"
+            self.post_message(Say(said, severity="warning"))
+            return ""
+        self._select(frame, stays=True)
+        return name
 
     def _toggle(self, index: int) -> bool:
         """Open or fold the value of a line; False if there is none to open."""
@@ -408,24 +449,16 @@ trampoline as a frame of its own (owens). `!` marks a frame that the whole backt
             self.lines.move_to(self.source.line_of(frame))
         self._request()
 
-    def _select(self, frame: GuestFrame) -> None:
+    def _select(self, frame: GuestFrame, *, stays: bool = False) -> None:
+        """Look at another frame; `stays`: the cursor is not moved to it."""
         if frame.number != self.source.frame_number:
-            self._look_at(frame.number)
+            if not stays:
+                self._look_at(frame.number)
             self.post_message(Ask(cmd.SelectFrame(frame.number)))
 
-    def _locate(self, frame: GuestFrame) -> None:
+    def _locate(self, frame: GuestFrame, *, focus: bool = True) -> None:
         self._select(frame)
-        self.post_message(Located(frame.pc, focus=True))
-
-
-def _arguments(frame: GuestFrame, looks: Looks) -> str:
-    """The arguments of a call, as far as they are known."""
-    given = [
-        f"{variable.name}={'...' if variable.value.startswith('{') else variable.value}"
-        for variable in frame.variables
-        if variable.is_parameter and not variable.value.startswith("<")
-    ]
-    return harmless(f"({', '.join(given)})", looks.ascii_only) if given else ""
+        self.post_message(Located(frame.pc, focus=focus))
 
 
 def _value(row: ValueRow, indent: int, looks: Looks) -> Text:

@@ -12,6 +12,7 @@ from rich.text import Text
 from textual import events
 from textual.binding import Binding, BindingType
 from textual.cache import LRUCache
+from textual.css.styles import RenderStyles
 from textual.geometry import Region
 from textual.message import Message
 from textual.strip import Strip
@@ -24,6 +25,8 @@ from tui.panes.code_lines import Bytes, CodeLine, CodePainter, CodeWindow, find_
 from tui.render import mark
 from tui.widgets.chords import Chords, PrefixKeys
 from tui.widgets.looks import Looks
+from tui.widgets.painted_rows import PaintedRows
+from tui.widgets.parts import NONE, Parts
 from tui.widgets.slices import Slices
 from tui.widgets.strips import fitted, highlight, own_look, to_strip
 
@@ -148,10 +151,14 @@ branch at the cursor.
         self._above = 0
         self._lines: list[CodeLine] = []  # as painted last
         self._stale = True
+        self._painted_rows = PaintedRows(self, self._row, self._begin_rows)
+        self._pass: tuple[int | None, bool] = None, False
         self._back: list[int] = []
         self._bytes = Bytes.PLANTED
         self._searching = Slices(self, self._found)
-        self.looks = Looks(self, lambda name: own_look(self, f"code--{name}"))
+        self._parts = Parts(self)
+        self.looks = Looks(self, "code", own_look)
+        self._marks = Looks(self, "code", Widget.get_component_rich_style)
         self._painter: CodePainter | None = None
         self._strips: LRUCache[Hashable, Strip] = LRUCache(512)
         self.pattern = ""
@@ -200,7 +207,7 @@ branch at the cursor.
     def reload(self) -> None:
         """Other lines may be in sight."""
         self._stale = True
-        self.refresh()
+        self._painted_rows.changed()
 
     def _repaint(self) -> None:
         """Lines may look different now."""
@@ -384,20 +391,43 @@ branch at the cursor.
 
     # -- painting -----------------------------------------------------------------------------
 
+    def get_component_styles(self, *names: str) -> RenderStyles:
+        """The styles of a component class."""
+        (name,) = names
+        return self._parts.styles(name)
+
+    def _get_component_classes(  # type: ignore[override]  # the class is asked there
+        self,
+    ) -> frozenset[str]:
+        """Have Textual work out no rules of component classes, now that the widget has its."""
+        self._parts.renew()
+        return NONE
+
     def notify_style_update(self) -> None:
         """The theme may have changed."""
         super().notify_style_update()
         self.looks.doubt()
+        self._marks.doubt()
 
     def watch_has_focus(self, _has_focus: bool) -> None:
         """No rule of the code asks whether it has the focus: those that do are of its pane."""
 
     def render_lines(self, crop: Region) -> list[Strip]:
         """The rows of a part of the view."""
-        if self.looks.outdated():
+        self._begin_rows()
+        self._painted_rows.settle()
+        return super().render_lines(crop)
+
+    def _begin_rows(self) -> None:
+        """Look once at what is the same for all rows."""
+        if self.looks.outdated() | self._marks.outdated():  # both are asked
             self._painter = None
             self._strips.clear()
-        return super().render_lines(crop)
+        if self._stale:
+            self._stale = False
+            self._lines, self._above = self._window.lines(self._cursor, self._above, self._height)
+        row = self.row
+        self._pass = None if row is None else row.target, self.has_focus
 
     def _paints(self, width: int) -> CodePainter:
         view = self._view
@@ -414,21 +444,21 @@ branch at the cursor.
 
     def render_line(self, y: int) -> Strip:
         """One row of the view."""
-        if self._stale:
-            self._stale = False
-            self._lines, self._above = self._window.lines(self._cursor, self._above, self._height)
+        return self._painted_rows.paint(y)
+
+    def _row(self, y: int) -> Strip:
         if y >= len(self._lines):
             text = Text(self._nothing if y == 0 else "")
             strip = to_strip(text, self.app.console).adjust_cell_length(self.size.width)
             return strip.apply_style(self.rich_style)
         line = self._lines[y]
         at_cursor = line.row.address == self._cursor and not line.heading
-        row = self.row
-        targeted = row is not None and row.target == line.row.address and not at_cursor
+        target, focused = self._pass
+        targeted = target == line.row.address and not at_cursor
         address = line.row.address
         beside = self._view.planted.get(address), self._signs.get(address)
         pc = address in (self._view.pc, self._view.raw_pc)
-        key = line, at_cursor and 1 + self.has_focus, targeted, pc, beside
+        key = line, at_cursor and 1 + focused, targeted, pc, beside
         known = self._strips.get(key)
         if known is not None:
             return known
@@ -453,6 +483,5 @@ branch at the cursor.
         strip = fitted(strip, width, mark("more", self.looks.ascii_only))
         style = self.rich_style
         if at_cursor:
-            name = "code--cursor" if self.has_focus else "code--cursor-blurred"
-            style += self.get_component_rich_style(name)
+            style += self._marks("cursor" if self.has_focus else "cursor-blurred")
         return strip.adjust_cell_length(width).apply_style(style)

@@ -1,6 +1,7 @@
 """The functions pane: those of the program or the kernel image, with verdicts."""
 
 import re
+from bisect import bisect_left
 from collections.abc import Hashable, Sequence
 from typing import ClassVar
 
@@ -23,13 +24,26 @@ _SIGNS = {"ftrace": ("F", "accent"), "jump": ("J", "good"), "breakpoint": ("B", 
 _KEPT = 4096
 
 
+def _is_part(name: str) -> bool:
+    """True for the name of padding, a part or a stub."""
+    quick = "." in name or "@" in name or name.startswith("__")  # of a kernel's many names few
+    return quick and _PART.search(name) is not None
+
+
 class FunctionRows(LineSource):
-    """Functions, a line each; all of them, or those that match."""
+    """Functions, a line each; all of them, or those that match.
+
+    Attributes:
+        folded: paddings, parts and stubs are left out.
+        hidden: the number of those that are, of what matches.
+    """
 
     empty = "no function matches"
 
     def __init__(self, browser: Browser) -> None:
         self._browser = browser
+        self.folded = browser.kernel is not None  # where every second symbol may be padding
+        self.hidden = 0
         self._functions: FunctionList | None = None
         self.shown: Sequence[int] = ()
         self._verdicts: dict[int, str] = {}
@@ -44,15 +58,18 @@ class FunctionRows(LineSource):
         """Look for them; once."""
         if self._functions is None:
             self._functions = self._browser.functions
-            self.shown = range(len(self._functions))
-            last = self._functions[len(self._functions) - 1].address if self.shown else 0
+            total = len(self._functions)
+            last = self._functions[total - 1].address if total else 0
             self._digits = len(f"{last:x}")
+            self.filter("")
 
     def filter(self, text: str) -> None:
-        """Show those that match, all for ""."""
+        """Show those that match, all for ""; without parts where these are folded."""
         self.load()
         assert self._functions is not None, "they are loaded"
-        self.shown = self._functions.matching(text)
+        found, names = self._functions.matching(text), self._functions.names
+        self.shown = [n for n in found if not _is_part(names[n])] if self.folded else found
+        self.hidden = len(found) - len(self.shown)
 
     @property
     def total(self) -> int:
@@ -91,8 +108,8 @@ class FunctionRows(LineSource):
         letter, look = _SIGNS.get(self._sign(number, address), ("x", "bad"))
         text = Text(no_wrap=True)
         text.append(f"{letter} ", looks(look))
-        by_itself = _PART.search(row.name) is None
-        text.append(harmless(row.shown, looks.ascii_only), looks("name" if by_itself else "dim"))
+        look = "dim" if _is_part(row.name) else "name"
+        text.append(harmless(row.shown, looks.ascii_only), looks(look))
         places = [f"{address:x}", f"{row.size or '':>6} {address:>{self._digits}x}"]
         notes = [f"[{harmless(row.module, looks.ascii_only)}]"] if row.module else []
         if row.section != ".text":
@@ -141,6 +158,7 @@ The verdict on a kernel image is by its own kernel's rules.
 
 | key | does |
 |---|---|
+| `Space` | fold or show paddings, parts and stubs; those of a kernel image are folded at first |
 | `&` | show some: parts of names or patterns, `in:.init.text`, `mod:crc16`; empty: all |
 | `/` `n` `N` | find text, next, previous |
 | `Enter` | show the code |
@@ -150,6 +168,7 @@ The verdict on a kernel image is by its own kernel's rules.
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("ampersand", "filter", "filter", key_display="&", id="functions.filter"),
+        Binding("space", "fold", "fold/show parts", key_display="space", id="functions.fold"),
     ]
 
     def __init__(self, browser: Browser) -> None:
@@ -170,8 +189,19 @@ The verdict on a kernel image is by its own kernel's rules.
         self.lines.refresh_size()
         self.lines.refresh()
         shown, total = self.source.count, self.source.total
-        some = f"{grouped(shown)} of {grouped(total)}" if self._filter else grouped(total)
-        self.retitle(f"& {self._filter}" if self._filter else "", count=some)
+        some = f"{grouped(shown)} of {grouped(total)}" if shown != total else grouped(total)
+        hidden = f"{grouped(self.source.hidden)} folded" if self.source.hidden else ""
+        self.retitle(f"& {self._filter}" if self._filter else hidden, count=some)
+
+    def action_fold(self) -> None:
+        """Leave paddings, parts and stubs out, or show them; the cursor stays at its function."""
+        lines, source = self.lines, self.source
+        source.load()
+        at = source.shown[lines.cursor] if lines.cursor < source.count else 0
+        source.folded = not source.folded
+        source.filter(self._filter)
+        self._refreshed()
+        lines.move_to(min(bisect_left(source.shown, at), max(source.count - 1, 0)))
 
     def action_filter(self) -> None:
         """Ask what to show."""

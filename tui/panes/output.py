@@ -1,6 +1,6 @@
 """The output pane: the guest's terminal, and the line that is typed for it."""
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
@@ -142,6 +142,7 @@ of the guest reaches your terminal.
         self.guest_line = GuestLine(placeholder="input for the guest", compact=True)
         self._size_told = (0, 0)
         self._state = RunState.READY
+        self._reported = ""
 
     def compose(self) -> ComposeResult:
         """Output, prompt, and the guest's line."""
@@ -151,12 +152,17 @@ of the guest reaches your terminal.
     def show(self, view: GuestView) -> None:
         """Show a new view: an end gets its remark among the output."""
         before, self._state = self._state, view.state
-        if view.state is RunState.ENDED and before is not RunState.ENDED:
+        ends = view.state is RunState.ENDED and before is not RunState.ENDED
+        if ends and self._reported != f"guest {view.reason}":
             self.say(view.reason)
 
     def feed(self, data: bytes, moment: Moment | None = None) -> None:
         """The guest has written something, at a moment of its run if that is known."""
         self.source.roll.feed(data, moment)
+
+    def feed_lines(self, data: bytes, moments: Sequence[Moment]) -> None:
+        """The guest has written whole lines, each at its own moment."""
+        self.source.roll.feed_lines(data, moments)
 
     @property
     def moment(self) -> Moment | None:
@@ -169,6 +175,12 @@ of the guest reaches your terminal.
         self.source.roll.note(text)
         self.drained()
 
+    def report(self, lines: Sequence[str]) -> None:
+        """Put a report among the output; what it has said of an end is not said again."""
+        self._reported = lines[0] if lines else ""
+        for line in lines:
+            self.say(line)
+
     def drained(self) -> None:
         """Show what came."""
         self.lines.refresh_size()
@@ -178,6 +190,7 @@ of the guest reaches your terminal.
     def restarted(self) -> None:
         """A new run: forget what was written."""
         self.source.roll = LineTerminal()
+        self._reported = ""
         self.lines.restart()
         self.drained()
 

@@ -110,11 +110,16 @@ class ProbeRows(LineSource):
         else:
             pieces.append((place, looks("name") if alive else dim))
             pieces.append((f" {grouped(probe.hits)}", None))
+        if probe.refused:  # in front of what may take all of the room
+            by_whom = " by its kernel" if width >= _WIDE else ""
+            pieces.append((f"  {mark('no', ascii_only)} refused{by_whom}", looks("bad")))
         event = probe.event.rpartition("/")[2]
         if width >= _MEDIUM and event and event not in probe.row.line:
             pieces.append(("  " + harmless(event, ascii_only), looks("accent")))
         if width >= _WIDE:
             pieces.append(("  " + harmless(probe.row.line, ascii_only), dim))
+            why = f"  {harmless(probe.refused, ascii_only)}" if probe.refused else ""
+            pieces.append((why, looks("bad")))
         if probe.only:  # of the stop; what is recorded has a filter of its own
             pieces.append((f"  stops {harmless(probe.only, ascii_only)}", looks("warn")))
         if width >= _WIDE:
@@ -132,7 +137,7 @@ class ProbeRows(LineSource):
         probe = self.probes[index]
         words = (
             *(probe.kind, probe.place, probe.shown, probe.event, probe.row.line),
-            *(probe.row.rules.filter, probe.only),
+            *(probe.row.rules.filter, probe.only, probe.refused),
         )
         return " ".join((*words, *probe.row.rules.triggers, probe.reason))
 
@@ -152,7 +157,7 @@ Sign, kind (`p` entry, `r` return, `b` breakpoint), technique, place, hits, miss
 | `\N{WHITE CIRCLE}` `o` | armed, at returns |
 | `\N{DOTTED CIRCLE}` `-` | off |
 | `?` | its file is not mapped yet |
-| `\N{BALLOT X}` `x` | its code is gone |
+| `\N{BALLOT X}` `x` | its code is gone; before a reason: the image's own kernel refuses it |
 
 | technique | does |
 |---|---|

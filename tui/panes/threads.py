@@ -48,6 +48,7 @@ class ThreadRows(LineSource):
         self.goroutines: GoroutineRows | None = None
         self._names: dict[int, str] = {}
         self._id = self._ticks = self._comm = 1
+        self._alike = False
 
     def fill(self, view: GuestView) -> bool:
         """Take the threads of a view, or goroutines; True if they are others than before."""
@@ -63,6 +64,8 @@ class ThreadRows(LineSource):
             return had and self.goroutines is None
         self.threads = view.listed
         self._names = {thread.tid: thread.comm for thread in self.threads}
+        whose = {(thread.comm, thread.pid) for thread in self.threads}
+        self._alike = len(self.threads) > 1 and len(whose) == 1
         self._id = max((len(str(thread.tid)) for thread in self.threads), default=1)
         self._ticks = max((len(grouped(thread.ticks)) for thread in self.threads), default=1)
         self._comm = max(
@@ -90,7 +93,8 @@ class ThreadRows(LineSource):
             text.append(f"{grouped(thread.ticks):>{self._ticks}} ", looks("dim"))
         indent = _indent(thread)
         name = harmless(thread.comm, plain)
-        text.append(" " * indent + f"{name:<{self._comm - indent}} ", look or looks("name"))
+        if width >= _WIDE or not self._alike:  # where room is short, no name that tells nothing
+            text.append(" " * indent + f"{name:<{self._comm - indent}} ", look or looks("name"))
         if thread.call:
             text.append(f"{harmless(thread.call, plain)}() ", looks("note"))
         if thread.waits:

@@ -1,19 +1,25 @@
 """The screen that the panes are on."""
 
+from typing import Final
+
 from textual.reactive import Reactive
 from textual.screen import Screen
 from textual.widget import Widget
 
 from tui.widgets.pane import Pane
 
+_PATIENCE: Final = 0.25
+"""Seconds that the first paint waits for the guest: most are there by then."""
+
 
 class MainScreen(Screen[None]):
-    """The panes' screen, without three things that Textual's own does for nothing.
+    """The panes' screen, without four things that Textual's own does for nothing.
 
     When the focus is given to another widget, that paints all of itself, though it shows nothing
     of it: those two do, and they ask to be painted. It also sets the rules of everything in the
     two panes, and only those of the panes ask for the focus within them. And it sets the rules of
-    everything on it when it is first shown, right behind those of each widget that came.
+    everything on it when it is first shown, right behind those of each widget that came. And it
+    paints panes with nothing in them, just before the guest is there that they show.
 
     Attributes:
         focused: the widget that gets the keys; None if none does.
@@ -24,6 +30,22 @@ class MainScreen(Screen[None]):
     def __init__(self) -> None:
         super().__init__(id="_default")
         self._styled = False
+        self._waits = True
+
+    def on_mount(self) -> None:
+        """Paint without the guest if that takes long to come."""
+        self.set_timer(_PATIENCE, self.paint)
+
+    def paint(self) -> None:
+        """Paint from now on: there is something to see."""
+        if self._waits:
+            self._waits = False
+            self.refresh()
+
+    def _compositor_refresh(self) -> None:
+        """Paint what has changed, once there is something to see."""
+        if not self._waits:
+            super()._compositor_refresh()
 
     def update_node_styles(self, animate: bool = True) -> None:
         """Set the rules of all that is on the screen, unless it is shown for the first time."""

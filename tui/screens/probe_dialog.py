@@ -1,8 +1,9 @@
 """The dialog that places a probe: a name, or a whole definition in the kernel's words."""
 
 from collections.abc import Sequence
-from typing import ClassVar
+from typing import ClassVar, Final
 
+from msgspec import Struct
 from textual import work
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
@@ -17,13 +18,27 @@ from engine.session.browse import Browser, Completion, SymbolMatch
 from tui.render import harmless, is_ascii, mark
 
 _MATCHES = 200
-_RETURNED = "ret=$retval"
+_CONDITION: Final = "if"
 _WAIT = 0.05
 """Seconds after a key before names are looked up."""
 
 
-class ProbeDialog(ModalScreen[str | None]):
-    """Returns the line of `kprobe_events` to carry out, None for none."""
+class Placed(Struct, frozen=True):
+    """A probe or a breakpoint to be placed.
+
+    Attributes:
+        line: of `kprobe_events`; for a breakpoint the line of gdb's word.
+        breaks: a breakpoint is meant, behind the function's prologue.
+        runs: and the program is to run, to its first hit.
+    """
+
+    line: str
+    breaks: bool = False
+    runs: bool = False
+
+
+class ProbeDialog(ModalScreen[Placed | None]):
+    """Asks for a probe or a breakpoint; None for none."""
 
     DEFAULT_CSS = """
     ProbeDialog { align: center middle; }
@@ -41,6 +56,7 @@ class ProbeDialog(ModalScreen[str | None]):
     ProbeDialog Input:focus { border: none; }
     ProbeDialog #caret { height: auto; color: $text-error; }
     ProbeDialog #caret.-good { color: $text-success; }
+    ProbeDialog #caret.-warn { color: $text-warning; }
     ProbeDialog OptionList { height: 1fr; border: none; padding: 0; background: $surface; }
     ProbeDialog #hint { height: 1; color: $text-muted; }
     """
@@ -50,6 +66,8 @@ class ProbeDialog(ModalScreen[str | None]):
         Binding("up", "choose(-1)", "Previous", show=False, priority=True),
         Binding("tab", "take", "Edit", priority=True),
         Binding("ctrl+r", "toggle_return", "Return probe", priority=True),
+        Binding("ctrl+b", "break", "Breakpoint", priority=True),
+        Binding("ctrl+g", "break(True)", "Run to it", priority=True),
     ]
 
     def __init__(
@@ -87,14 +105,14 @@ class ProbeDialog(ModalScreen[str | None]):
             box.border_title = Content(harmless(self._title))
             yield Input(
                 self._text,
-                placeholder="a function's name, or p:GROUP/EVENT PLACE ARGS",
+                placeholder="a function, FUNCTION if CONDITION, or p:GROUP/EVENT PLACE ARGS",
                 compact=True,
                 select_on_focus=False,
             )
             yield Static(id="caret", markup=False)
             yield OptionList(markup=False)
             yield Static(
-                "Enter place   Tab edit as a definition   ctrl+r return   Esc back",
+                "Enter probe  ^b break  ^g run to  Tab edit  ^r return  Esc back",
                 id="hint",
                 markup=False,
             )
@@ -113,7 +131,24 @@ class ProbeDialog(ModalScreen[str | None]):
     def _is_definition(self) -> bool:
         """True if a definition is typed rather than a name."""
         text = self.query_one(Input).value.lstrip()
-        return " " in text or text.startswith(("-", "!")) or text[1:2] == ":"
+        if text.startswith(("-", "!")) or text[1:2] == ":":
+            return True
+        head, space, rest = text.partition(" ")
+        word = rest.lstrip().partition(" ")[0]
+        return bool(space) and (head in ("p", "r") or not _CONDITION.startswith(word))
+
+    @property
+    def _typed_name(self) -> str:
+        """The name that is typed, without a condition behind it."""
+        return self.query_one(Input).value.strip().partition(" ")[0]
+
+    @property
+    def _condition(self) -> str:
+        """The condition behind the name, "" for none."""
+        word, _, text = (
+            self.query_one(Input).value.strip().partition(" ")[2].lstrip().partition(" ")
+        )
+        return text.strip() if word == _CONDITION else ""
 
     def on_input_changed(self) -> None:
         """Look again, soon."""
@@ -122,11 +157,10 @@ class ProbeDialog(ModalScreen[str | None]):
         self._timer = self.set_timer(_WAIT, self._look)
 
     def _look(self) -> None:
-        text = self.query_one(Input).value.strip()
         if self._is_definition:
-            self._check(text)
+            self._check(self.query_one(Input).value.strip())
         else:
-            self._complete(text)
+            self._complete(self._typed_name)
 
     def _check(self, text: str) -> None:
         """The caret under the mistake, or what it would do."""
@@ -137,7 +171,8 @@ class ProbeDialog(ModalScreen[str | None]):
             where = " " * column + "^\n" if column >= 0 else ""
         shown = self.query_one("#caret", Static)
         shown.update(where + harmless(verdict.text, is_ascii(self.app)))
-        shown.set_class(verdict.ok, "-good")
+        shown.set_class(verdict.ok and not verdict.warns, "-good")
+        shown.set_class(verdict.warns, "-warn")
         line = self.query_one(Input)
         self._offer(line.value, line.cursor_position)
 
@@ -195,7 +230,7 @@ class ProbeDialog(ModalScreen[str | None]):
     def _show(self, text: str, matches: list[SymbolMatch]) -> None:
         if self._was_left:
             return
-        if text != self.query_one(Input).value.strip():
+        if text != self._typed_name:
             return
         self._matches = matches
         options = self.query_one(OptionList)
@@ -208,8 +243,12 @@ class ProbeDialog(ModalScreen[str | None]):
         if not matches and text:  # it may be a place of another kind
             verdict = self._browser.check(self._browser.default_definition(text))
         note.set_class(verdict is not None and verdict.ok, "-good")
+        note.remove_class("-warn")
         said = verdict.text if verdict is not None and verdict.ok else "no function of that name"
-        note.update(harmless(said, is_ascii(self.app)) if verdict is not None else "")
+        if verdict is None:
+            said = f"Enter stops there if {self._condition}" if self._condition else ""
+            note.set_class(bool(said), "-good")
+        note.update(harmless(said, is_ascii(self.app)))
 
     def _option(self, match: SymbolMatch) -> str:
         plain = is_ascii(self.app)
@@ -242,7 +281,9 @@ class ProbeDialog(ModalScreen[str | None]):
             self._take_offer()
             return
         self._catch_up()
-        if self._place_text():
+        if self._condition:
+            line.cursor_position = len(line.value)  # what stops is no definition
+        elif self._place_text():
             line.value = self._browser.default_definition(self._place_text())
             line.cursor_position = len(line.value)
 
@@ -257,16 +298,35 @@ class ProbeDialog(ModalScreen[str | None]):
             return
         other = ("r" if head[0] == "p" else "p") + head[1:]
         entry = self._browser.default_definition(place).partition(" ")[2]
+        returned = self._browser.default_result(place)
         if head[0] == "p" and rest == entry:
-            rest = f"{place} {_RETURNED}"  # arguments are gone when a function returns
-        elif head[0] == "r" and arguments == _RETURNED:
+            rest = f"{place} {returned}".rstrip()  # arguments are gone when a function returns
+        elif head[0] == "r" and arguments == returned:
             rest = entry
         line.value = f"{other} {rest}"
 
+    def action_break(self, runs: bool = False) -> None:
+        """Stop at a function, under the condition that is typed behind its name.
+
+        Args:
+            runs: and run to it.
+        """
+        if self._is_definition:
+            self.query_one("#caret", Static).update("a definition makes a probe: Enter places it")
+            return
+        self._catch_up()
+        match, place = self._chosen(), self._place_text()
+        if match is not None and match not in self._here:
+            place = match.name.rpartition(":")[2]  # gdb's place has no library in front
+        elif match is not None:
+            place = place if "+" not in place else f"*({place.replace('+', ' + ', 1)})"
+        if place:
+            condition = f" {_CONDITION} {self._condition}" if self._condition else ""
+            self.dismiss(Placed(f"break {place}{condition}", breaks=True, runs=runs))
+
     def _place_text(self) -> str:
         match = self._chosen()
-        typed = self.query_one(Input).value.strip()
-        return match.name if match is not None else typed
+        return match.name if match is not None else self._typed_name
 
     def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
         """A click on a name, or on what completes a definition."""
@@ -283,25 +343,31 @@ class ProbeDialog(ModalScreen[str | None]):
         if self._is_definition:
             self._place()
             return
+        if self._condition:
+            self.action_break()
+            return
         self._catch_up()
         if self._place_text():
             self._place()
 
     def _catch_up(self) -> None:
         """Names are looked up a moment after the last key: the next key must not outrun that."""
-        text = self.query_one(Input).value.strip()
+        text = self._typed_name
         matches = self._browser.complete(text, _MATCHES) if text else self._here
         if self._matches != matches:
             self._show(text, matches)
 
     def _place(self) -> None:
+        if self._condition and not self._is_definition:
+            self.action_break()
+            return
         text = self.query_one(Input).value.strip()
         if not self._is_definition:
             text = self._browser.default_definition(self._place_text())
         verdict = self._browser.check(text)
-        if verdict.ok:
-            self.dismiss(text)
-            return
+        if verdict.ok and (self._is_definition or not verdict.warns):
+            self.dismiss(Placed(text))
+            return  # else it is shown first: Enter places it all the same
         line = self.query_one(Input)
         line.value = text
         line.cursor_position = len(text)

@@ -1,6 +1,6 @@
 """The why panel: all rules for a probe at a place, and what each has to say."""
 
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
@@ -10,8 +10,11 @@ from textual.screen import ModalScreen
 from textual.widgets import Static
 
 from engine.message_text import counted
-from engine.session.browse import KernelAnswer, Placed
+from engine.session.browse import Placed
 from tui.render import harmless, is_ascii, mark
+
+if TYPE_CHECKING:  # few guests are kernels
+    from engine.session.browse import KernelAnswer
 
 
 class VerdictScreen(ModalScreen[int | None]):
@@ -41,14 +44,18 @@ class VerdictScreen(ModalScreen[int | None]):
         Binding("pageup,ctrl+u", "page(-1)", show=False),
     ]
 
-    def __init__(self, placed: Placed, kernel: KernelAnswer | None = None) -> None:
+    def __init__(
+        self, placed: Placed, kernel: "KernelAnswer | None" = None, *, is_booted: bool = False
+    ) -> None:
         """Show a verdict.
 
         Args:
             placed: on a probe in the guest.
             kernel: of a kernel image: what its own kernel says.
+            is_booted: the kernel is booted: its own answer alone decides.
         """
         super().__init__()
+        self._is_booted = is_booted
         self._placed = placed
         self._kernel = kernel
         self._keys = ""
@@ -93,6 +100,9 @@ class VerdictScreen(ModalScreen[int | None]):
         parts: list[tuple[str, str]] = []
         if self._kernel is not None:
             parts += self._answer(self._kernel, plain)
+        if self._is_booted:
+            text = "the processor tells of the place: nothing is planted\n"
+            return Content.assemble(*parts, (text, ""))
         if judgement.ok:
             how = f"{self._placed.technique}, {judgement.how}: "
             parts.append((how, "bold $text-success"))
@@ -130,7 +140,7 @@ class VerdictScreen(ModalScreen[int | None]):
         return Content.assemble(*parts)
 
     @staticmethod
-    def _answer(kernel: KernelAnswer, plain: bool) -> list[tuple[str, str]]:
+    def _answer(kernel: "KernelAnswer", plain: bool) -> list[tuple[str, str]]:
         """The image's own kernel about the place; the guest's verdict follows."""
         parts = [(f"{kernel.kernel}: ", "bold")]
         if kernel.errno:

@@ -9,6 +9,7 @@ from textual.binding import Binding, BindingType
 from textual.containers import Horizontal, Vertical
 from textual.content import Content
 from textual.widgets import Input, Static
+from textual.widgets.input import Selection
 
 from engine.errors import KprobeTuiError
 from engine.message_text import bare_place
@@ -139,6 +140,7 @@ class Question(Struct, frozen=True):
         complete: what a line that is being typed may become; None: it is offered later.
         old: `text` is what holds now: it is selected, and what is typed takes its place.
         empty: an empty line is an answer, too.
+        kept: characters in front of `text` that stay while the rest of the old one is selected.
     """
 
     what: str
@@ -148,6 +150,7 @@ class Question(Struct, frozen=True):
     complete: Callable[[str], list[str] | None] = _nothing
     old: bool = False
     empty: bool = False
+    kept: int = 0
 
 
 class MessageLine(Vertical):
@@ -190,6 +193,7 @@ class MessageLine(Vertical):
         self._question = Question("", "", _nothing)
         self._place = 0
         self._choices: list[str] = []
+        self._listed_for = ""
         self._sought: LineSought | None = None
         self._passing = False
         self.histories: dict[str, list[str]] = {}
@@ -229,7 +233,7 @@ class MessageLine(Vertical):
         line.placeholder, line.value = question.hint, text
         line.cursor_position = len(text)
         if question.old:
-            line.select_all()
+            line.selection = Selection(question.kept, len(text))
         self.add_class("-asking")
         line.focus()
 
@@ -312,7 +316,7 @@ class MessageLine(Vertical):
     # -- completion --------------------------------------------------------------------------
 
     def action_complete(self) -> None:
-        """As much as is clear; then the next thing that the line may become."""
+        """As much as is clear, and the list of the rest; then one after the other of the list."""
         line = self.query_one(Input)
         if self._sought is not None:
             text = self._sought.line or line.value
@@ -323,6 +327,9 @@ class MessageLine(Vertical):
         if self._choices and line.value in self._choices:
             at = self._choices.index(line.value) + 1
             self._choose(at % len(self._choices))
+            return
+        if self._choices and line.value == self._listed_for:
+            self._choose(0)
             return
         found = self._question.complete(line.value)
         if found is not None:
@@ -349,9 +356,9 @@ class MessageLine(Vertical):
             if len(self._choices) == 1:
                 self._show_offered(())
                 return
-            self._show_choices(None)
-        else:
-            self._choose(0)
+        # Of several none is chosen yet: a name must not turn into another one by one key.
+        self._listed_for = line.value
+        self._show_choices(None)
 
     def _choose(self, at: int) -> None:
         line = self.query_one(Input)
@@ -371,7 +378,8 @@ class MessageLine(Vertical):
         if self._sought is not None:
             self._sought = LineSought(self._history, event.value, self._sought.before)
             self._show_offered(self._sought.rows)
-        elif not self._choices or event.value not in (*self._choices, beginning(self._choices)):
+        elif not self._choices or event.value not in (*self._choices, self._listed_for):
+            self._choices = []
             self._show_offered(())
 
     # -- lines typed before ------------------------------------------------------------------

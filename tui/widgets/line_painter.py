@@ -52,6 +52,8 @@ class LinePainter:
         self._revision = 0
         self._base: Style | None = None
         self._strips: LRUCache[Hashable, Strip] = LRUCache(_KEPT)
+        self._made: LRUCache[Hashable, tuple[Strip | Text, Strip]] = LRUCache(_KEPT)
+        self._placed: LRUCache[int, tuple[Strip, Strip]] = LRUCache(_KEPT)
         self.pattern = ""
         self.widest = 0
 
@@ -66,12 +68,15 @@ class LinePainter:
         """Forget what is kept if styles have changed since the last look."""
         if self._looks.outdated():
             self._strips.clear()
+            self._made.clear()
             self._base = None
             self._source.restyled()
 
     def keep(self, strips: int) -> None:
         """Keep so many strips at the least."""
         self._strips.grow(strips)
+        self._made.grow(strips)
+        self._placed.grow(strips)
 
     # -- painting -------------------------------------------------------------------------
 
@@ -96,18 +101,36 @@ class LinePainter:
         key = (source.key(index), width, left, state, self._revision)
         strip = self._strips.get(key)
         if strip is None:
-            strip = self._paint(index, left, width, state, base)
-            self._strips[key] = strip
+            strip = self._strips[key] = self._strip(index, left, width, state, base)
         if selection is not None:
             return self._select(strip, selection, index).apply_offsets(0, index)
         placed = self._strips.get((index, key))
         if placed is None:  # where it is, for the mouse: another strip
-            placed = self._strips[index, key] = strip.apply_offsets(0, index)
+            placed = self._strips[index, key] = self._in_place(index, strip)
         return placed
+
+    def _strip(self, index: int, left: int, width: int, state: str, base: Style) -> Strip:
+        """Paint a line; one that says what it said before is as it was painted then."""
+        line = self._source.line(index, max(width - GUTTER, 1), self._looks)
+        text = line.plain if isinstance(line, Text) else line.text
+        key = text, left, width, state, self.pattern
+        known = self._made.get(key)
+        if known is not None and _is_same(line, known[0]):
+            return known[1]
+        strip = self._paint(line, left, width, state, base)
+        self._made[key] = line, strip
+        return strip
+
+    def _in_place(self, index: int, strip: Strip) -> Strip:
+        known = self._placed.get(index)
+        if known is None or known[0] is not strip:
+            known = self._placed[index] = strip, strip.apply_offsets(0, index)
+        return known[1]
 
     def seen(self, index: int, left: int, width: int) -> str:
         """A line as it is seen, without marks."""
-        return self._paint(index, left, width, "", self._widget.rich_style, cuts=False).text
+        line = self._source.line(index, max(width - GUTTER, 1), self._looks)
+        return self._paint(line, left, width, "", self._widget.rich_style, cuts=False).text
 
     def _blank(self, index: int, width: int, base: Style) -> Strip:
         if index or not self._source.empty:
@@ -117,11 +140,18 @@ class LinePainter:
         return said.apply_style(base)
 
     def _paint(
-        self, index: int, left: int, width: int, state: str, base: Style, *, cuts: bool = True
+        self,
+        line: Strip | Text,
+        left: int,
+        width: int,
+        state: str,
+        base: Style,
+        *,
+        cuts: bool = True,
     ) -> Strip:
         room = max(width - GUTTER, 1)
         looks = self._looks
-        content = to_strip(self._source.line(index, room, looks), self._widget.app.console)
+        content = to_strip(line, self._widget.app.console)
         if content.cell_length > self.widest - GUTTER:
             self.widest = content.cell_length + GUTTER
             self._widget.call_later(self._widened)
@@ -151,3 +181,10 @@ class LinePainter:
         style = self._widget.screen.get_component_rich_style("screen--selection")
         before, inside = strip.crop(0, start), strip.crop(start, end)
         return Strip.join([before, inside.apply_style(style), strip.crop(end)])
+
+
+def _is_same(one: Strip | Text, other: Strip | Text) -> bool:
+    """True if two lines look the same."""
+    if isinstance(one, Text) and isinstance(other, Text):
+        return one == other and one.style == other.style  # the first compares no style
+    return one == other

@@ -2,12 +2,13 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Final
+from typing import ClassVar, Final, Self
 
 from textual import events
 from textual.app import ComposeResult
 from textual.containers import Vertical
 from textual.content import Content
+from textual.geometry import Region
 from textual.message import Message
 from textual.widget import Widget
 
@@ -86,6 +87,7 @@ class Pane(Vertical):
         self.count = ""
         self._prompt = Prompt(self.focus_inside)
         self._noted = self._moment = ""
+        self._entitles = False
         self._others: tuple[Tab, ...] = ()
         self._titled: tuple[object, ...] = ()
         self._spans: tuple[tuple[int, int, str], ...] = ()
@@ -189,7 +191,25 @@ class Pane(Vertical):
             made = title(tabs, self.id or "", remarks, width, is_ascii(self.app))
             # Beside an edge the frame puts a blank in front.
             lead = Content("" if self.has_class("-aside") else " ")
+            self._entitles = True
             self.border_title, self._spans = lead + made.content, made.spans
+            self._entitles = False
+
+    def refresh(
+        self,
+        *regions: Region,
+        repaint: bool = True,
+        layout: bool = False,
+        recompose: bool = False,
+    ) -> Self:
+        """Have all painted, or some regions; of a pane with another title its row alone.
+
+        Textual has the pane painted for that, and all that is in it.
+        """
+        if self._entitles and self._is_mounted:
+            left, top = self.content_offset
+            regions = (Region(-left, -top, self.outer_size.width, 1),)
+        return super().refresh(*regions, repaint=repaint, layout=layout, recompose=recompose)
 
     def on_resize(self) -> None:
         """Write the title again for another width."""

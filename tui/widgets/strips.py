@@ -43,6 +43,11 @@ def fitted(strip: Strip, width: int, more: str, left: int = 0) -> Strip:
     return Strip([*shown, Segment(more, _MORE)], width)
 
 
+def partial_look(widget: Widget, component: str) -> Style:
+    """A component's style where it differs from the widget's."""
+    return widget.get_component_rich_style(component, partial=True)
+
+
 def own_look(widget: Widget, component: str) -> Style:
     """A component's weight and colour without its background; no colour where it sets none.
 

@@ -1,6 +1,8 @@
 """The recorded run as a row: events, threads, output, checkpoints, bookmarks, and the moment."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from itertools import groupby
+from operator import itemgetter
 from typing import Final
 
 from textual import events
@@ -99,39 +101,42 @@ class Timeline(Static):
         parts: list[str | tuple[str, str]] = [
             (front, "bold $text-warning" if history.past else "")
         ]
-        parts += [
-            self._cell(history, cell, cells, here, marks, sparks[cell] if counts[cell] else "")
-            for cell in range(cells)
-        ]
+        told = [spark if count else "" for spark, count in zip(sparks, counts, strict=True)]
+        drawn = self._drawn(history, cells, here, marks, told, ascii_only)
+        for look, stretch in groupby(drawn, key=itemgetter(1)):
+            parts.append(("".join(sign for sign, _ in stretch), look))
         parts.append(f" {at} ")
         return Content.assemble(*parts)
 
-    def _cell(
-        self,
+    @staticmethod
+    def _drawn(
         history: HistoryView,
-        cell: int,
         cells: int,
         here: int,
         marks: dict[int, str],
-        spark: str,
-    ) -> tuple[str, str]:
-        ascii_only = is_ascii(self.app)
-        sign, look = spark, ""
-        if history.threads:
-            threads = history.threads
-            tid = threads[min((2 * cell + 1) * len(threads) // (2 * cells), len(threads) - 1)]
-            look = _COLOURS.get(thread_look(tid), "")
-        if not spark:
-            kept = _any(history.checkpoints, cell, cells)
-            sign = mark("kept" if kept else "rule", ascii_only)
-            look = look or "dim"
-        if cell in marks:
-            sign, look = marks[cell][0], "bold $text-accent"
-        if _any(history.written, cell, cells):
-            look += " underline"
-        if cell == here:
-            look += " reverse"
-        return sign, look.strip()
+        sparks: Sequence[str],
+        ascii_only: bool,
+    ) -> Iterator[tuple[str, str]]:
+        """The sign and the look of each cell."""
+        threads = history.threads
+        looks = {tid: _COLOURS.get(thread_look(tid), "") for tid in set(threads)}
+        kept, rule = mark("kept", ascii_only), mark("rule", ascii_only)
+        checkpoints, written = _cells(history.checkpoints, cells), _cells(history.written, cells)
+        for cell, spark in enumerate(sparks):
+            sign, look = spark, ""
+            if threads:
+                tid = threads[min((2 * cell + 1) * len(threads) // (2 * cells), len(threads) - 1)]
+                look = looks[tid]
+            if not spark:
+                sign = kept if cell in checkpoints else rule
+                look = look or "dim"
+            if cell in marks:
+                sign, look = marks[cell][0], "bold $text-accent"
+            if cell in written:
+                look += " underline"
+            if cell == here:
+                look += " reverse"
+            yield sign, look.strip()
 
     def on_click(self, event: events.Click) -> None:
         """Go there."""
@@ -143,10 +148,10 @@ class Timeline(Static):
             self.post_message(self.Picked(history.end if last else history.end * cell // cells))
 
 
-def _any(flags: bytes, cell: int, cells: int) -> bool:
-    """True if one of the flags is set that a cell stands for."""
-    if not flags:
-        return False
-    low = cell * len(flags) // cells
-    high = max((cell + 1) * len(flags) // cells, low + 1)
-    return any(flags[low:high])
+def _cells(flags: bytes, cells: int) -> set[int]:
+    """The cells that stand for one or more flags that are set."""
+    if not any(flags):
+        return set()
+    count = len(flags)
+    ends = [(cell * count // cells, (cell + 1) * count // cells) for cell in range(cells)]
+    return {cell for cell, (low, high) in enumerate(ends) if any(flags[low : max(high, low + 1)])}

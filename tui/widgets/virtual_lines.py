@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from time import monotonic
 from typing import ClassVar, Final, Generic, TypeVar
 
-from rich.style import Style
 from textual import events
 from textual.binding import Binding, BindingType
+from textual.css.styles import RenderStyles
 from textual.geometry import Region, Size
 from textual.message import Message
 from textual.scroll_view import ScrollView
@@ -25,6 +25,9 @@ from tui.widgets.line_painter import LinePainter
 from tui.widgets.line_search import LineSearch
 from tui.widgets.line_source import LineSource
 from tui.widgets.looks import Looks
+from tui.widgets.painted_rows import PaintedRows
+from tui.widgets.parts import NONE, Parts
+from tui.widgets.strips import partial_look
 
 COPY_MAX: Final = 100_000
 """Lines that one copy takes at the most: a clipboard is no file."""
@@ -160,10 +163,13 @@ class VirtualLines(ScrollView, Generic[Source], can_focus=True):
         """
         super().__init__(id=id, classes=classes)
         self.source = source
-        self.looks = Looks(self, self._look)
+        self._parts = Parts(self)
+        self.looks = Looks(self, "lines", partial_look)
         alone = {"g": "app.go_to"} if "g" in chords else {}
         self.chords = Chords(self, PrefixKeys(chords, alone=alone))
         self.follow = source.follows
+        self._painted_rows = PaintedRows(self, self._row, self._begin_rows)
+        self._pass: tuple[int, int, int, Selection | None] = 0, 0, 1, None
         self._painter = LinePainter(self, source, self.looks, self._widened)
         self._search = LineSearch(self, source, self.looks, self._found, self._going)
         self._cursor = 0
@@ -185,7 +191,7 @@ class VirtualLines(ScrollView, Generic[Source], can_focus=True):
     def changed(self) -> None:
         """All lines may look different now."""
         self._painter.changed()
-        self.refresh()
+        self._painted_rows.changed()
 
     def renew(self) -> None:
         """There are other lines now, which need not look like those before."""
@@ -227,7 +233,7 @@ class VirtualLines(ScrollView, Generic[Source], can_focus=True):
         elif gone:
             self._slide(max(top - gone, 0))
         if self.follow or fewer or partly or (overtaken and self._may_paint()):
-            self.refresh()
+            self._painted_rows.changed()
 
     def _may_paint(self) -> bool:
         """True if a flood may be painted again; if not, it will be in a while."""
@@ -355,18 +361,23 @@ class VirtualLines(ScrollView, Generic[Source], can_focus=True):
             self.set_follow(False)
 
     def on_resize(self) -> None:
-        """Keep the end in view while following; else the cursor, and a log's end if it was."""
-        bottom = self.scroll_offset.y + self._fitted.height
-        at_end = self.source.follows and bottom >= self.source.count
-        unseen, self._fitted = not self._fitted.height, self.size
-        whole = self.source.whole(self._cursor)
+        """Keep the end in view while following; else what was seen, with the cursor if it was."""
+        top, height = self.scroll_offset.y, self._fitted.height
+        at_end = self.source.follows and top + height >= self.source.count
+        unseen, self._fitted = not height, self.size
+        aside = not unseen and not top <= self._cursor < top + height
+        first, whole = self.source.whole(top), self.source.whole(self._cursor)
+        anchor = None if self._anchor is None else self.source.whole(self._anchor)
         if self.source.arrange(self.size):
             # What was moved to before the list was in sight has another index in its width.
-            self._cursor, self._anchor = self.source.piece(whole), None
+            self._cursor = self.source.piece(whole)
+            self._anchor = None if anchor is None else self.source.piece(anchor)
             self.renew()
         self._painter.keep(max(self.size.height * 4, 64))
         if self.follow:
             self._scroll(y=self.source.count)
+        elif aside:  # the wheel has gone where the cursor is not
+            self._scroll(y=self.source.piece(first))
         else:
             if at_end or (unseen and self.source.follows):
                 self._scroll(y=max(min(self._cursor, self.source.count - self.size.height), 0))
@@ -524,16 +535,23 @@ class VirtualLines(ScrollView, Generic[Source], can_focus=True):
         """
         if self.size != self._fitted:
             self.call_next(self.on_resize)
-        self._painter.look()
+        self._begin_rows()
+        self._painted_rows.settle()
         return super().render_lines(crop)
 
     def render_line(self, y: int) -> Strip:
         """One row of the view."""
-        left, top = self.scroll_offset
+        return self._painted_rows.paint(y)
+
+    def _row(self, y: int) -> Strip:
+        left, top, width, selection = self._pass
         index = top + y
-        return self._painter.row(
-            index, left, self.view_width, self._marked(index), self.text_selection
-        )
+        return self._painter.row(index, left, width, self._marked(index), selection)
+
+    def _begin_rows(self) -> None:
+        """Look once at what is the same for all rows."""
+        self._painter.look()
+        self._pass = *self.scroll_offset, self.view_width, self.text_selection
 
     def _marked(self, index: int) -> str:
         """The mark of a line: that of the cursor, of the selection, or none."""
@@ -556,8 +574,17 @@ class VirtualLines(ScrollView, Generic[Source], can_focus=True):
         self.chords.drop()
         self._redraw(self._cursor)
 
-    def _look(self, name: str) -> Style:
-        return self.get_component_rich_style(f"lines--{name}", partial=True)
+    def get_component_styles(self, *names: str) -> RenderStyles:
+        """The styles of a component class."""
+        (name,) = names
+        return self._parts.styles(name)
+
+    def _get_component_classes(  # type: ignore[override]  # the class is asked there
+        self,
+    ) -> frozenset[str]:
+        """Have Textual work out no rules of component classes, now that the widget has its."""
+        self._parts.renew()
+        return NONE
 
     def notify_style_update(self) -> None:
         """The theme may have changed."""

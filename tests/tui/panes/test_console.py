@@ -98,6 +98,8 @@ def test_choices_are_listed_and_the_history_is_searched() -> None:
         await user.press("tab")
         await user.until(lambda: "factorial" in str(offered.render()))
         assert "fibonacci" in str(offered.render())
+        assert line.value == "b f"
+        await user.press("tab")
         assert line.value == "b factorial"
         await user.press("tab")
         assert line.value == "b fibonacci"

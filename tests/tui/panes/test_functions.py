@@ -2,9 +2,10 @@
 
 import pytest
 from controlkit import sample
-from flowkit import LARGE, User, flow
+from flowkit import LARGE, SMALL, User, flow
 from kernelimages import AMD64_61, image_path
 
+from engine.session.browse import Browser, FunctionList
 from engine.session.protocol.views import RunState
 
 
@@ -33,6 +34,35 @@ def test_functions_are_looked_through_and_lead_to_their_code() -> None:
         await user.shows("no function matches")
 
     flow(steps, size=LARGE, guest=sample("x86_64", "recursion"))
+
+
+def test_parts_and_stubs_are_folded_and_come_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    names = ["__pfx_begin", "begin", "begin.cold", "__cfi_middle", "middle", "puts@plt", "__own"]
+    listed = FunctionList()
+    for number, name in enumerate(names):
+        listed._add(name, 0x400720 + number, 1, ".text", "")
+    monkeypatch.setattr(Browser, "functions", listed)
+
+    async def steps(user: User) -> None:
+        await user.press("V")
+        pane = user.panes.functions
+        await user.until(lambda: pane.source.count == len(names), "functions")
+        await user.press("j", "j", "j", "j", "space")  # the cursor is at "middle"
+
+        def shown() -> list[str]:
+            return [pane.source.plain(n, pane.lines.looks) for n in range(pane.source.count)]
+
+        assert shown() == ["begin", "middle", "__own"]
+        assert shown()[pane.lines.cursor] == "middle"
+        await user.shows("4 folded")
+        await user.press("ampersand")
+        await user.type("begin")
+        await user.press("enter")
+        assert shown() == ["begin"]
+        await user.press("space")
+        assert shown() == ["__pfx_begin", "begin", "begin.cold"]
+
+    flow(steps, guest=sample("x86_64", "recursion"))
 
 
 @pytest.mark.slow
@@ -76,3 +106,26 @@ def test_a_kernel_image_opens_with_its_functions_and_calls_them() -> None:
         assert user.clipboard == "perf probe 'm:r=vfs_read file=%di:x64 count=%dx:u64'"
 
     flow(steps, size=LARGE, guest=str(image_path(AMD64_61)))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("size", [SMALL, LARGE])
+def test_a_probe_that_the_images_kernel_refuses_is_told_of_before_and_after(
+    size: tuple[int, int],
+) -> None:
+    """An entry of assembly without a site of ftrace: Enter shows why, and once more places it."""
+
+    async def steps(user: User) -> None:
+        await user.ready()
+        pane = user.panes.functions
+        await user.until(lambda: pane.source.count > 40_000, "functions")
+        await user.press("p", "enter")
+        await user.shows("Linux 6.1.192 refuses it (EINVAL)")
+        assert not user.probes
+        await user.press("enter")
+        await user.until(lambda: user.probes, "a probe")
+        assert "startup_64 is notrace" in user.probes[0].refused
+        await user.press("8")
+        await user.shows("✗ refused")
+
+    flow(steps, size=size, guest=str(image_path(AMD64_61)))

@@ -5,9 +5,10 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 from textual.app import App, ComposeResult
-from textual.containers import VerticalScroll
+from textual.containers import Horizontal, VerticalScroll
 from textual.geometry import Region, Size
 from textual.screen import Screen
+from textual.strip import Strip
 from textual.widgets import Static
 
 from tui.screens.compositor import LayoutCompositor, keep_layouts
@@ -38,11 +39,11 @@ class Rows(App[None]):
         yield self.rest
 
 
-def laid_out(steps: Callable[[Rows], Awaitable[None]]) -> None:
+def laid_out(steps: Callable[[Rows], Awaitable[None]], kind: type[Rows] = Rows) -> None:
     keep_layouts()
 
     async def go() -> None:
-        app = Rows()
+        app = kind()
         async with app.run_test(size=(40, 20)) as pilot:
             await pilot.pause()
             await steps(app)
@@ -106,6 +107,76 @@ def test_a_row_that_comes_and_goes_between_two_layouts_is_no_news() -> None:
     laid_out(steps)
 
 
+def test_rows_are_cut_where_widgets_stand() -> None:
+    """Also where a place is asked for before the layout: what is painted then has its place."""
+
+    class Columns(Rows):
+        CSS = "Horizontal, Static { height: 1; } #left { width: 39; } #right { width: 20; }"
+
+        def compose(self) -> ComposeResult:
+            self.left, self.right = Static("l" * 60, id="left"), Static("r" * 60, id="right")
+            with Horizontal():
+                yield self.left
+                yield self.right
+
+    async def steps(app: Rows) -> None:
+        assert isinstance(app, Columns)
+        compositor = app.screen._compositor
+        assert compositor.cuts[0] == [0, 39, 40]
+        app.left.styles.width = 10
+        app.query_one(Horizontal)._clear_arrangement_cache()
+        compositor._full_map_invalidated = True
+        assert app.right.region == Region(10, 0, 20, 1)
+        assert compositor.cuts[0] == [0, 10, 30, 40]
+        (row,) = compositor.render_strips(Size(40, 1))
+        assert row.text == "l" * 10 + "r" * 20 + " " * 10
+
+    laid_out(steps, Columns)
+
+
 def test_all_screens_keep_their_layouts() -> None:
     keep_layouts()
     assert isinstance(Screen()._compositor, LayoutCompositor)
+
+
+class Asked(Static):
+    """Notes which of its rows it is asked for."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__("\n".join("abcdefghij"), id=name)
+        self.crops: list[Region] = []
+
+    def render_lines(self, crop: Region) -> list[Strip]:
+        self.crops.append(crop)
+        return super().render_lines(crop)
+
+
+class Two(App[None]):
+    """Two widgets above each other, a third beside them."""
+
+    CSS = "Asked { height: 10; width: 20; }"
+
+    def compose(self) -> ComposeResult:
+        self.parts = [Asked(name) for name in ("one", "two", "three")]
+        with Horizontal():
+            yield from self.parts
+
+
+def test_rows_are_asked_for_that_have_changed_and_no_others() -> None:
+    keep_layouts()
+
+    async def go() -> None:
+        app = Two()
+        async with app.run_test(size=(80, 20)) as pilot:
+            await pilot.pause()
+            one, two, three = app.parts
+            for part in app.parts:
+                part.crops.clear()
+            one.refresh(Region(0, 2, 20, 1))
+            three.refresh(Region(0, 4, 20, 1), Region(0, 6, 20, 1))
+            await pilot.pause()
+            assert one.crops == [Region(0, 2, 20, 1)]
+            assert two.crops == []  # between them, and as it was
+            assert three.crops == [Region(0, 4, 20, 3)]
+
+    asyncio.run(go())

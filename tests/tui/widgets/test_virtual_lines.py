@@ -100,6 +100,23 @@ def test_only_what_is_seen_is_made(size: tuple[int, int]) -> None:
     drive(lines, size, steps)
 
 
+def test_another_size_shows_what_the_wheel_went_to_or_else_the_cursor() -> None:
+    lines = VirtualLines(Numbers(100))
+
+    async def steps(pilot: Pilot[None], app: Shell) -> None:
+        lines.scroll_to(y=50, animate=False)
+        await pilot.resize_terminal(30, 8)
+        await pilot.pause()
+        assert (lines.cursor, lines.scroll_offset.y) == (0, 50)
+        await pilot.press("j")
+        lines.move_to(57)
+        await pilot.resize_terminal(30, 5)
+        await pilot.pause()
+        assert lines.scroll_offset.y <= 57 < lines.scroll_offset.y + 5
+
+    drive(lines, (40, 10), steps)
+
+
 def test_sideways() -> None:
     lines = VirtualLines(Numbers(100))
 

@@ -1,0 +1,64 @@
+"""A booted kernel in the interface, by keys: probes, the way back, tasks, the console."""
+
+from pathlib import Path
+
+import pytest
+from bootkit import initrd, needs_host_code
+from flowkit import SMALL, User, flow, place
+from kernelimages import AMD64_61, image_path
+
+from engine.session.protocol.config import GuestConfig
+from engine.session.protocol.kernels import BootRequest
+from engine.session.protocol.views import RunState
+
+INIT = "#!/bin/sh\necho what is it\nread line\necho it is $line\npoweroff -f\n"
+
+
+@needs_host_code
+@pytest.mark.slow
+def test_a_kernel_from_power_on_to_power_off(tmp_path: Path) -> None:
+    path = str(image_path(AMD64_61))
+    boot = BootRequest(path, initrd=str(initrd(tmp_path, INIT)), append="quiet")
+    config = GuestConfig(path, called=True, history=True, boot=boot)
+
+    async def steps(user: User) -> None:
+        assert user.focus == "code"
+        await user.shows("[boot]")
+        await place(user, "p:t/read vfs_read count=$arg3:u64")
+        await user.command("b do_sys_openat2")
+        await user.until(lambda: len(user.probes) == 2)
+        await user.press("c")
+        await user.until(lambda: user.view.location == "do_sys_openat2+0x0", "the breakpoint")
+        await user.press("3")
+        await user.shows("entry_SYSCALL_64_after")
+        await user.command("p filename")
+        await user.says('"/init"')
+        await user.press("1", "y")
+        await user.shows("ftrace knows the function")
+        await user.shows("nothing is planted")
+        await user.press("escape", "i")
+        await user.until(lambda: user.view.location == "do_sys_openat2+0x5", "a step")
+        await user.press("I")
+        await user.until(lambda: user.view.location == "do_sys_openat2+0x0", "back")
+        assert user.view.history is not None
+        assert user.view.history.past
+        await user.press("T")
+        await user.shows("kthreadd")
+        await user.command("delete 2")
+        await user.until(lambda: len(user.probes) == 1)
+        await user.press("c", "7")
+        await user.shows("what is it")
+        await user.press("enter")
+        await user.press(*"42")
+        await user.press("enter")
+        await user.state(RunState.ENDED)
+        await user.shows("it is 42")
+        assert user.view.reason == "the machine is switched off"
+        assert user.probes[0].hits == user.view.events > 3
+        await user.press("escape", "6")
+        await user.shows("read(count=")
+        await user.press("r")
+        await user.state(RunState.READY)
+        assert user.probes[0].hits == 0
+
+    flow(steps, config=config, size=SMALL)
