@@ -153,6 +153,11 @@ class HostInputs:
         """True while answers are given again."""
         return self._script is not None
 
+    @property
+    def is_usual(self) -> bool:
+        """True if the host answers, and has never said but that output is taken."""
+        return self._script is None and not self.readiness
+
     def go_live(self) -> None:
         """The host answers from here on."""
         self._script = None
@@ -400,7 +405,10 @@ class InputStream(HostIO):
 
     def poll(self, fd: int, events: int) -> int:
         """POLL* bits that hold now."""
-        return self._inputs.ready(fd, events, lambda: self._inner.poll(fd, events))
+        inputs = self._inputs
+        if events == select.POLLOUT and inputs.is_usual and self._inner.has_room(fd):
+            return events
+        return inputs.ready(fd, events, lambda: self._inner.poll(fd, events))
 
     def stat(self, fd: int) -> StreamStat:
         """Attributes of the descriptor."""

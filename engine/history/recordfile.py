@@ -1,21 +1,14 @@
 """Recordings as files.
 
-Behind a magic word and a version stand pieces: a kind, sizes, a checksum, the tick that the guest
-had come to, then the content, compressed. A file that was cut off, or is damaged, is good up to
-its first bad piece. The first pieces say what guest it is (START) and hold the ELF files that are
-needed to look at it (FILE); then comes the journal (ENTRIES), and what a live guest needs to come
-to the same moments: answers about the host's files (HOST), whose bytes are contents of the
-journal, and all else that came from the host (INPUTS).
+They are made of `pieces`, whose moments are ticks of the guest's clock. The first pieces say what
+guest it is (START) and hold the ELF files that are needed to look at it (FILE); then comes the
+journal (ENTRIES), and what a live guest needs to come to the same moments: answers about the
+host's files (HOST), whose bytes are contents of the journal, and all else that came from the host
+(INPUTS).
 """
 
-import mmap
-import os
-import stat
-import struct
-import sys
 import time
-import zlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from io import FileIO
 from typing import Annotated, Any, Final, TypeAlias
 
@@ -23,31 +16,30 @@ import msgspec
 from msgspec import Struct
 
 from engine.cpu.ram import PAGE
-from engine.errors import CommandError
 from engine.history.entryshapes import check_entry
 from engine.history.hostfiles import HostFact, HostWitness
 from engine.history.inputs import HostInputs, InputPiece
 from engine.history.journal import InstructionInput, Journal, digest_of
+from engine.history.pieces import (
+    LONGEST,
+    PieceReader,
+    PieceWriter,
+    begins_with,
+    check_front,
+    contents_of,
+)
 from engine.history.recordbounds import RecordingBounds, RecordingError
 from engine.history.recordedstreams import StreamShape
 
 MAGIC: Final = b"KPTRECORD\0"
 VERSION: Final = 5
-_FRONT: Final = struct.Struct("<10sHI")
-_PIECE: Final = struct.Struct("<4sIIIQ")
-"""Kind; bytes as stored and as they are; CRC-32, see `checksum`; ticks of the guest's clock."""
 _START, _FILE, _ENTRIES, _REACHED = b"STRT", b"FILE", b"ENTR", b"TICK"
 _HOST, _INPUTS = b"HOST", b"INPT"
-_LONGEST: Final = 64 << 20
-"""Bytes of a piece."""
 _MANY: Final = 4096
 """Entries that are written at once at the latest."""
 _MUCH: Final = 1 << 20
 _OFTEN: Final = 0.25
 """Seconds between two pieces of a guest that does something."""
-_LEVEL: Final = 3
-_WINDOW_LOG: Final = 25
-"""Of zstd: what is packed at this level takes 21."""
 _ARENA_MOST: Final = 1 << 40
 """Bytes of memory that a guest can have had."""
 _Tick: TypeAlias = Annotated[int, msgspec.Meta(ge=0)]
@@ -172,22 +164,13 @@ class _WrittenParts(Struct, frozen=True):
     contents: msgspec.Raw = msgspec.Raw(b"\x90")
 
 
-def _zstd() -> Any:
-    if sys.version_info >= (3, 14):
-        from compression import zstd
-    else:
-        from backports import zstd  # few runs are recorded
-    return zstd
-
-
 def is_recording(path: str) -> bool:
     """True if a file begins as a recording does.
 
     Raises:
         OSError: it cannot be read.
     """
-    with open(path, "rb") as file:
-        return file.read(len(MAGIC)) == MAGIC
+    return begins_with(path, MAGIC)
 
 
 def engine_version() -> str:
@@ -200,19 +183,11 @@ def engine_version() -> str:
         return ""
 
 
-def checksum(kind: bytes, stored: int, raw: int, clock: int, content: bytes | memoryview) -> int:
-    """CRC-32 of a piece: of its sizes and its content."""
-    return zlib.crc32(content, zlib.crc32(_PIECE.pack(kind, stored, raw, 0, clock)))
-
-
 class RecordWriter:
     """Writes a recording while the guest runs.
 
     What has been told of is in the file a moment later: a kill loses what is younger. A failure to
     write ends the recording and not the run.
-
-    Attributes:
-        failure: why no more is written, None if all is well.
     """
 
     def __init__(
@@ -235,17 +210,19 @@ class RecordWriter:
         self._inputs = inputs
         self._witness = witness
         self._stored: set[bytes] = set()
-        self.failure: OSError | None = None
-        self._file = file
+        self._pieces = PieceWriter(file, MAGIC, VERSION)
         self._journal = journal
         self._encoder = msgspec.msgpack.Encoder()
-        self._compress = _zstd().compress
         self._size = 0
         self._seen = 0
         self._written = time.monotonic()
         self._clock = 0
-        self._out(_FRONT.pack(MAGIC, VERSION, 0))
         self._put(_START, program)
+
+    @property
+    def failure(self) -> OSError | None:
+        """Why no more is written, None if all is well."""
+        return self._pieces.failure
 
     def store(self, paths: Sequence[str], data: bytes) -> None:
         """Keep a file of the guest's."""
@@ -255,8 +232,8 @@ class RecordWriter:
             self._put(_FILE, StoredFile(tuple(paths), b"", digest=digest))
             return
         self._stored.add(digest)
-        for at in range(0, max(len(data), 1), _LONGEST // 2):
-            piece = data[at : at + _LONGEST // 2]
+        for at in range(0, max(len(data), 1), LONGEST // 2):
+            piece = data[at : at + LONGEST // 2]
             self._put(_FILE, StoredFile(tuple(paths), piece, at + len(piece) < len(data)))
 
     def keep(self, data: bytes) -> bytes:
@@ -316,7 +293,7 @@ class RecordWriter:
         parts: list[list[bytes]] = [[]]
         size = 0
         for entry in raw:
-            if size and size + len(entry) > _LONGEST // 2:
+            if size and size + len(entry) > LONGEST // 2:
                 parts.append([])
                 size = 0
             parts[-1].append(entry)
@@ -330,21 +307,7 @@ class RecordWriter:
         self._put(_REACHED, clock)
 
     def _put(self, kind: bytes, content: object) -> None:
-        raw = self._encoder.encode(content)
-        stored = self._compress(raw, level=_LEVEL)
-        sizes = kind, len(stored), len(raw)
-        crc = checksum(*sizes, self._clock, stored)
-        self._out(_PIECE.pack(*sizes, crc, self._clock) + stored)
-
-    def _out(self, data: bytes) -> None:
-        if self.failure is not None:
-            return
-        try:
-            view = memoryview(data)
-            while view:
-                view = view[self._file.write(view) or 0 :]
-        except OSError as error:
-            self.failure = error
+        self._pieces.put(kind, self._encoder.encode(content), self._clock)
 
 
 class ReadRecording(Struct):
@@ -378,18 +341,7 @@ def read_file(path: str) -> ReadRecording:
         CommandError: the file cannot be read.
         RecordingError: as `read`.
     """
-    try:
-        with open(path, "rb") as file:
-            head = file.peek(len(MAGIC))[: len(MAGIC)]
-            if head != MAGIC:
-                return read(memoryview(head), path)
-            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-                return read(memoryview(file.read()), path)
-            # A sparse file of a terabyte costs what is looked at.
-            return read(memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)), path)
-    except (OSError, ValueError) as error:
-        reason = error.strerror if isinstance(error, OSError) else str(error)
-        raise CommandError(f"{path}: {reason}") from error
+    return read(contents_of(path, MAGIC), path)
 
 
 def read(data: memoryview, name: str) -> ReadRecording:
@@ -403,15 +355,8 @@ def read(data: memoryview, name: str) -> ReadRecording:
         RecordingError: it is none, of another version, bad before the guest's first
             instruction, or unpacks to more than a file of its size may.
     """
-    if len(data) < _FRONT.size or bytes(data[: len(MAGIC)]) != MAGIC:
-        raise RecordingError(f"{name}: not a recording (kprobe-tui record -o FILE makes one)")
-    _, version, _ = _FRONT.unpack_from(data)
-    if version != VERSION:
-        way = "record it again" if version < VERSION else "a newer kprobe-tui reads it"
-        raise RecordingError(
-            f"{name}: a recording of format {version}; this version reads format {VERSION}: {way}"
-        )
-    reading = _PieceReader(data, name)
+    check_front(data, name, MAGIC, VERSION, "a recording", "kprobe-tui record -o FILE")
+    reading = _RecordingReader(data, name)
     reading.run()
     if reading.program is None or not reading.journal.raw:
         why = reading.damage or "it ends before the guest's first instruction"
@@ -422,7 +367,7 @@ def read(data: memoryview, name: str) -> ReadRecording:
     )
 
 
-class _PieceReader:
+class _RecordingReader:
     """Goes through the pieces of a file: all that is decoded of a recording is decoded here.
 
     The exception are the entries of the journal, which are many: see `Journal.__getitem__`.
@@ -437,12 +382,9 @@ class _PieceReader:
         self.journal = Journal(check_entry)
         self.reached = 0
         self.damage = ""
-        self._data = data
+        self._file = PieceReader(data)
         self._bounds = RecordingBounds(name, len(data))
-        self._bad: tuple[int, ValueError] | None = None
-        self._end = _FRONT.size
         self._more: list[bytes] = []
-        self._zstd = _zstd()
 
     def run(self) -> None:
         """Read all pieces, up to the first bad one.
@@ -450,54 +392,27 @@ class _PieceReader:
         Raises:
             RecordingError: they unpack to more than a file of its size may.
         """
-        pieces = list(self._pieces())
-        self._bounds.total(sum(raw for _, (_, _, raw, _, _) in pieces))
-        for at, (kind, stored, raw, _, clock) in pieces:
-            content = self._data[at + _PIECE.size : at + _PIECE.size + stored]
+        pieces = list(self._file.pieces())
+        self._bounds.total(sum(piece.size for piece in pieces))
+        for piece in pieces:
             try:
-                self._piece(kind, self._unpacked(content, raw))
+                self._piece(piece.kind, self._file.unpacked(piece))
             except RecordingError:
                 raise
             except Exception as error:  # whatever decoders raise when bytes make no sense
-                self._damaged(at, error)
+                self._damaged(piece.at, error)
                 return
-            self.reached = max(self.reached, clock)
-        if self._bad is not None:
-            self._damaged(*self._bad)
-        elif self._end < len(self._data) or not self.journal.complete:
-            self.damage = f"cut off at byte {self._end}, tick {self.reached}"
+            self.reached = max(self.reached, piece.moment)
+        if self._file.bad is not None:
+            self._damaged(*self._file.bad)
+        elif self._file.is_cut or not self.journal.complete:
+            self.damage = f"cut off at byte {self._file.end}, tick {self.reached}"
 
     def _damaged(self, at: int, error: Exception) -> None:
         why = str(error) or type(error).__name__
         self.damage = (
             f"damaged at byte {at} ({why}); what is before it goes up to tick {self.reached}"
         )
-
-    def _pieces(self) -> Iterator[tuple[int, tuple[bytes, int, int, int, int]]]:
-        """Place and head of each piece, up to the first that is not whole or not as written."""
-        data, at = self._data, _FRONT.size
-        while at + _PIECE.size <= len(data):
-            kind, stored, raw, crc, clock = head = _PIECE.unpack_from(data, at)
-            end = at + _PIECE.size + stored
-            if end > len(data):
-                break
-            if checksum(kind, stored, raw, clock, data[at + _PIECE.size : end]) != crc:
-                self._bad = at, ValueError("its checksum is wrong")
-                break
-            if raw > 2 * _LONGEST:
-                self._bad = at, ValueError(f"a piece of {raw} bytes")
-                break
-            yield at, head
-            at = end
-        self._end = at
-
-    def _unpacked(self, content: memoryview, size: int) -> bytes:
-        options = {self._zstd.DecompressionParameter.window_log_max: _WINDOW_LOG}
-        unpacked = self._zstd.ZstdDecompressor(options=options)
-        raw: bytes = unpacked.decompress(content, max_length=size + 1)
-        if len(raw) != size:
-            raise ValueError("its size is wrong")
-        return raw
 
     def _piece(self, kind: bytes, raw: bytes) -> None:
         decode = msgspec.msgpack.decode

@@ -424,6 +424,14 @@ class RunRecorder:
         if self._ops is None:
             self._open()
 
+    @property
+    def call(self) -> tuple[int, int] | None:
+        """Tick and pc behind the system call that is carried out; None where an entry is none."""
+        clock, pc, thread, cause = self._head
+        if self._ops is None or cause != EntryCause.SYSCALL or thread != self._machine.tid:
+            return None
+        return clock, pc
+
     def switches(self, thread: Thread) -> None:
         """Another thread gets the processor."""
         if self._active:

@@ -222,7 +222,7 @@ class ReplayKernel(Kernel):
             return False
         return not EntryCause(entry.cause).expected and (clock, pc) == (entry.clock, entry.pc)
 
-    def _resume(self) -> None:
+    def _resume(self, *, alone: bool) -> None:
         thread = self._stands()
         if thread is None:
             return
@@ -259,9 +259,9 @@ class ReplayKernel(Kernel):
         else:
             self.handle(stop)
 
-    def resume(self) -> None:
-        """One stretch of a thread up to the next thing that the journal has."""
-        self._resume()
+    def resume(self, *, alone: bool = False) -> None:
+        """Run one stretch of a thread up to the next thing that the journal has."""
+        self._resume(alone=alone)
 
     def walk(self, entries: Iterable[int]) -> None:
         """Let there be the threads, address spaces and mappings that the journal tells of.
@@ -553,9 +553,9 @@ class ReplayKernel(Kernel):
             before = linux.syscall_before
             again = pc - linux.syscall_size if before is None else before(pc)
             cpu.write_register(self._pc, again)
-            self.machine.hooks.syscall_exit(call.number, name, result)
+            self.machine.hooks.left_call(call.number, name, result)
             return
-        self.machine.hooks.syscall_exit(call.number, name, result)
+        self.machine.hooks.left_call(call.number, name, result)
         if linux.error:
             cpu.write_register(linux.error, 0xFFFFFFFFFFFFFFFF if result < 0 else 0)
             result = abs(result)

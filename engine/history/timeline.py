@@ -62,7 +62,17 @@ class Timeline:
         self._due = self._look = 0.0
         self._keeps = True
         self._close: list[Moment] = []
+        self._way: tuple[int, int] | None = None
         self._take()
+
+    @property
+    def how_far(self) -> float | None:
+        """The part of the way that a seek has gone; None while there is none. From any thread."""
+        way = self._way
+        if way is None or way[1] <= way[0]:
+            return None
+        begin, end = way
+        return min(max((self._cpu.blocks() - begin) / (end - begin), 0.0), 1.0)
 
     @property
     def ended(self) -> bool:
@@ -85,8 +95,12 @@ class Timeline:
     def end(self) -> None:
         """Go to the end of what is recorded."""
         self._nearest(len(self._kernel.journal), self._kernel.journal.end + 1)
-        while not self.ended and self._kernel.next is not None:
-            self._go(None)
+        self._way = self._cpu.blocks(), self._kernel.journal.end
+        try:
+            while not self.ended and self._kernel.next is not None:
+                self._go(None)
+        finally:
+            self._way = None
 
     def catch_up(self) -> None:
         """Take over what the run itself has kept; the guest stands at the last checkpoint then."""
@@ -155,6 +169,7 @@ class Timeline:
     def _to(self, at: int, clock: int, until: Callable[[], bool] = lambda: False) -> None:
         """Go on up to an entry's end and the begin of a tick."""
         kernel, cpu = self._kernel, self._cpu
+        self._way = cpu.blocks(), clock
         try:
             way = clock - cpu.coming()
             close = next((ticks for ticks in _NEAR if way > _FAR * ticks), 0)
@@ -169,7 +184,7 @@ class Timeline:
             while cpu.coming() < clock and not self.ended and kernel.at == at and not until():
                 self._go(clock - 1)
         finally:
-            kernel.limit = None
+            kernel.limit = self._way = None
 
     def _look_around(self) -> None:
         """Make a checkpoint for the ways to moments close by; the oldest such one is given up."""

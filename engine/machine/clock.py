@@ -19,6 +19,11 @@ NO_EVENT: Final = 1 << 62
 """The time of an event that never comes."""
 
 
+def time_of(state: Mapping[str, Any]) -> int:
+    """The nanoseconds since power-on that a clock's state has."""
+    return int(state["blocks"]) * BLOCK + int(state["skew"])
+
+
 class MachineClock:
     """Time, and when it has to be looked at next.
 

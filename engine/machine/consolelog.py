@@ -1,10 +1,12 @@
-"""A log of a machine's console, so that a stretch of a boot can run again.
+"""A log of a machine's console, so that a boot, or a stretch of it, can run again.
 
 What was written is passed on once; what was typed comes again when it came.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Final
+
+from msgspec import Struct
 
 from engine.machine.clock import MachineClock
 from engine.machine.machine import ConsoleInput
@@ -13,30 +15,70 @@ _TYPED_MOST: Final = 64 << 20
 """Bytes of input that are kept; a boot that was given more has no past any more."""
 
 
+class ConsoleTyped(Struct, frozen=True):
+    """Input that came to a console at once.
+
+    Attributes:
+        time: in nanoseconds since power-on.
+        waiting: the processor waited for it; else it came while the machine ran.
+        data: the bytes; none where nothing comes any more from then on.
+        stops: no input: the machine was stopped while it asked for some.
+    """
+
+    time: int
+    waiting: bool
+    data: bytes
+    stops: bool = False
+
+    @property
+    def is_end(self) -> bool:
+        """True if the input ended then."""
+        return not self.data and not self.stops
+
+
 class ConsoleLog:
     """The console of a machine that may run again; a `ConsoleInput`.
 
     Attributes:
-        clock: of the machine; set before it runs.
         whole: all that was typed is kept.
+        stopping: somebody stops the machine.
     """
 
-    clock: MachineClock
+    _clock: MachineClock
+    _halt: Callable[[], None]
 
-    def __init__(self, given: ConsoleInput, put: Callable[[bytes], None]) -> None:
-        """Stand between the machine and its console.
+    def __init__(
+        self,
+        given: ConsoleInput,
+        put: Callable[[bytes], None],
+        known: Iterable[ConsoleTyped] = (),
+        tell: Callable[[ConsoleTyped], object] | None = None,
+    ) -> None:
+        """Stand between the machine and its console; `attach` says which machine it is.
 
         Args:
-            given: what is typed.
+            given: what is typed, behind all that is known.
             put: takes what the machine writes for the first time.
+            known: input that came when the same boot ran before, in its order.
+            tell: is told of input that comes for the first time; None for nobody.
         """
-        self._given, self._put = given, put
-        self._typed: list[tuple[int, bytes]] = []
+        self._given, self._put, self._tell = given, put, tell
+        self._typed = list(known)
         self._size = 0
         self._next = 0
         self._latest = -1
         self._written = self._passed = 0
         self.whole = True
+        self.stopping = False
+
+    def attach(self, clock: MachineClock, halt: Callable[[], None]) -> None:
+        """Say which machine it is, before it runs.
+
+        Args:
+            clock: of the machine.
+            halt: stops the machine.
+        """
+        self._clock, self._halt = clock, halt
 
     @property
     def position(self) -> tuple[int, int]:
@@ -47,31 +89,54 @@ class ConsoleLog:
     def position(self, position: tuple[int, int]) -> None:
         self._written, self._next = position
 
+    def follow(self, other: "ConsoleLog") -> None:
+        """Let the same be typed as in another run of the boot; what that has written is known.
+
+        Args:
+            other: of that run, which is over.
+        """
+        self._typed, self._size, self.whole = list(other._typed), other._size, other.whole
+        self._passed = other._passed
+
     @property
     def over(self) -> bool:
         """True if nothing comes any more."""
+        if self._next and self._typed[self._next - 1].is_end:
+            return True
         return self._next == len(self._typed) and self._given.over
 
     def take(self, nanoseconds: int) -> bytes:
         """Give what came at this moment, or what comes now if it is a new one."""
-        now = self.clock.now
+        now = self._clock.now
         if self._next < len(self._typed):
-            at, data = self._typed[self._next]
-            if now < at:
+            came = self._typed[self._next]
+            # At one moment the machine may ask twice: while it runs, and when it waits.
+            if now < came.time or (now == came.time and came.waiting and not nanoseconds):
                 return b""
             self._next += 1
-            return data
-        if now < self._latest:
+            if came.stops:
+                self._halt()
+            return came.data
+        if now < self._latest or self.over:
             return b""
         data = self._given.take(nanoseconds)
         self._latest = now
-        if data:
-            self._size += len(data)
-            self.whole = self.whole and self._size <= _TYPED_MOST
-            if self.whole:
-                self._typed.append((now, data))
-                self._next += 1
+        stops = self.stopping and not data
+        if data or stops or self._given.over:
+            self._came(ConsoleTyped(now, nanoseconds > 0, data, stops))
+        if stops:
+            self._halt()
         return data
+
+    def _came(self, typed: ConsoleTyped) -> None:
+        """Keep input that has come for the first time."""
+        if self._tell is not None:
+            self._tell(typed)
+        self._size += len(typed.data)
+        self.whole = self.whole and self._size <= _TYPED_MOST
+        if self.whole:
+            self._typed.append(typed)
+            self._next += 1
 
     def begin_again(self) -> None:
         """Begin another history: forget what came later, and pass on what is written."""

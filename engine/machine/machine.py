@@ -74,7 +74,11 @@ class ConsoleInput(Protocol):
         """See the class."""
 
     def take(self, nanoseconds: int) -> bytes:
-        """Give what has come, b"" for nothing; wait for it so long, where waiting makes sense."""
+        """Give what has come, b"" for nothing; wait for it so long, where waiting makes sense.
+
+        Args:
+            nanoseconds: 0 from a machine that runs, more from one that waits.
+        """
 
 
 class NoInput:
@@ -146,6 +150,7 @@ class BareMachine:
         self._line = bytearray()
         self._panic = ""
         self._leaving = self._reset = self._paused = self._within = self._idles = False
+        self._last = NEVER
         self._look: Callable[[], None] = lambda: None
         self._halted, self._interrupted = threading.Event(), threading.Event()
         self.devices: dict[str, Device] = {
@@ -174,11 +179,6 @@ class BareMachine:
             _RESET: self._command_reset,
         }
 
-    @property
-    def has_disks(self) -> bool:
-        """True if what disks hold is a part of what happens."""
-        return bool(self.disks)
-
     def add_disk(self, disk: RawDisk) -> None:
         """Put a disk into the next slot of the bus, before the machine runs."""
         memory, number = self.cpu.memory, len(self._virtio)
@@ -186,6 +186,7 @@ class BareMachine:
         device = VirtioFunction(block, SplitQueue(memory, self.cpu.store), self.clock)
         self._virtio.append(device)
         self.disks.append(disk)
+        self.devices["bus"], self.devices[f"disk{number}"] = self._bus, device
         self._bus.add(device.function, device, SUBSYSTEM)
         self._pic.trigger_by_level(pci.LINES[number % len(pci.LINES)])
 
@@ -214,7 +215,7 @@ class BareMachine:
 
     def _begin(self, until: int) -> None:
         self._paused = self._within = False
-        self.cpu.record.until = min(until + 1, NEVER)
+        self.cpu.record.until = min(until + 1, self._last, NEVER)
 
     def _go_on(self, *, one: bool = False) -> MachineEnd:
         while True:
@@ -232,7 +233,8 @@ class BareMachine:
             if self.cpu.is_down:  # on purpose where nothing else has reset the machine
                 return self._end(BootEnd.RESET if self._leaving else BootEnd.FAULT)
             if self._paused:
-                return self._end(BootEnd.PAUSED)
+                halted = self.cpu.record.blocks + 1 >= self._last
+                return self._end(BootEnd.HALTED if halted else BootEnd.PAUSED)
             if not self.cpu.enabled:
                 return self._end(BootEnd.PANIC if self._panic else BootEnd.OFF)
             self._idles = True
@@ -251,6 +253,10 @@ class BareMachine:
         """Stop the machine, from any thread: `run` returns."""
         self._halted.set()
         self._stop_soon()
+
+    def halt_behind(self, blocks: int) -> None:
+        """Have the machine halted once so many blocks are complete, however it is run."""
+        self._last = min(blocks + 1, NEVER)
 
     def pause(self) -> None:
         """Stop the machine before the next block, from a device or a place: `run` returns."""
@@ -282,9 +288,8 @@ class BareMachine:
     def state(self) -> dict[str, Any]:
         """The state of all but the memory, as plain values; the machine must not run.
 
-        It has no disks: what they hold is no part of a state.
+        What disks hold is no part of it, see `RawDisk.blocks`.
         """
-        assert not self.disks, "a disk has no state here"
         return {
             "cpu": self.cpu.state(),
             "devices": {name: device.state() for name, device in self.devices.items()},
@@ -336,7 +341,7 @@ class BareMachine:
             comes = ticks or self.clock.later < NO_EVENT
             if not comes and (self._given.over or not self._serial.listens):
                 return False
-            self._listen(max(0, self.clock.next - self.clock.now))
+            self._listen(max(1, self.clock.next - self.clock.now))
             if not self._pic.waits and self.clock.next < NO_EVENT:
                 self.clock.wait()
                 self._pass_time()

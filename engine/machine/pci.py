@@ -4,8 +4,8 @@ Source: PCI Local Bus Specification 3.0, sections 3.2.2.3.2 and 6. Without ACPI 
 kernel how interrupts are wired: it takes the line that firmware has left in each function.
 """
 
-from collections.abc import Callable
-from typing import Final, Protocol
+from collections.abc import Callable, Mapping
+from typing import Any, Final, Protocol
 
 ADDRESS, DATA = 0xCF8, 0xCFC
 PORTS_OF_FUNCTION: Final = 0x80
@@ -112,6 +112,15 @@ class PciFunction:
         """True while it drives its line."""
         return self.level and not self.get(_COMMAND, 2) & _NO_INTERRUPT
 
+    def state(self) -> dict[str, Any]:
+        """The state as plain values."""
+        return {"space": bytes(self.space), "level": self.level}
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Go back to a state."""
+        self.space[:] = state["space"]
+        self.level = bool(state["level"])
+
     def read(self, offset: int, size: int) -> int:
         """Serve a read of the configuration space."""
         value = self.get(offset, size)
@@ -156,6 +165,19 @@ class PciBus:
         function.give_ports(first, LINES[number % len(LINES)], subsystem)
         self.functions.append(function)
         self.devices.append(device)
+
+    def state(self) -> dict[str, Any]:
+        """The state as plain values, but for the devices behind the ports."""
+        return {
+            "address": self.address,
+            "functions": [function.state() for function in self.functions],
+        }
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Go back to a state of a bus with the same functions."""
+        self.address = int(state["address"])
+        for function, kept in zip(self.functions, state["functions"], strict=True):
+            function.restore(kept)
 
     def update_lines(self) -> None:
         """Have each line follow the functions that share it."""

@@ -6,15 +6,13 @@ What the guest writes is kept in memory, in blocks, above the file.
 import os
 import stat
 import weakref
-from typing import Final, NoReturn
+from typing import Final, NoReturn, Protocol
 
 from engine.errors import CommandError, NotElfError
 from engine.hostlimits import because_of
 
 SECTOR: Final = 512
 BLOCK: Final = 4096
-DEFAULT_CHANGES: Final = 512 << 20
-"""Bytes of changed blocks that a machine keeps at the most."""
 _MOST: Final = 1 << 60
 _FORMATS: Final = (
     (0, b"QFI\xfb", "qcow2"),
@@ -55,26 +53,38 @@ class ChangeBudget:
         self.left -= 1
 
 
-class RawDisk:
-    """A raw image, and the blocks that were changed.
+class DiskImage(Protocol):
+    """The content of a disk before a guest changes it.
 
     Attributes:
+        path: of it on the host.
         size: bytes, whole sectors.
-        changes: content of each changed block by its number; blocks are replaced, never altered.
     """
 
-    def __init__(self, path: str, budget: ChangeBudget) -> None:
+    path: str
+    size: int
+
+    def read(self, start: int, size: int) -> bytes:
+        """The bytes at a place, which lies on the disk.
+
+        Raises:
+            OSError: the host cannot read it.
+        """
+
+
+class HostImage:
+    """A raw image in a file of the host's; a `DiskImage`."""
+
+    def __init__(self, path: str) -> None:
         """Open the image.
 
         Args:
             path: of a file or a block device.
-            budget: of the blocks that may be changed.
 
         Raises:
             NotElfError: the file cannot be read, or is no raw image.
         """
-        self._path, self._budget = path, budget
-        self.changes: dict[int, bytes] = {}
+        self.path = path
         try:
             file = self._file = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
             weakref.finalize(self, os.close, file).atexit = False
@@ -96,6 +106,37 @@ class RawDisk:
             _refuse(path, "too large for a disk")
 
     def read(self, start: int, size: int) -> bytes:
+        """See `DiskImage`: zeros behind the end, which may have moved since."""
+        pieces = []
+        left = size
+        while left and (piece := os.pread(self._file, left, start + size - left)):
+            pieces.append(piece)
+            left -= len(piece)
+        return b"".join(pieces) + bytes(left)
+
+
+class RawDisk:
+    """A disk: an image, and the blocks that were changed.
+
+    Attributes:
+        size: bytes, whole sectors.
+        changes: content of each changed block by its number; blocks are replaced, never altered.
+        touched: numbers of blocks that were changed since whoever keeps the past has emptied this.
+    """
+
+    def __init__(self, image: DiskImage, budget: ChangeBudget) -> None:
+        """Take the image.
+
+        Args:
+            image: its content so far.
+            budget: of the blocks that may be changed.
+        """
+        self._image, self._budget = image, budget
+        self.size = image.size
+        self.changes: dict[int, bytes] = {}
+        self.touched: set[int] = set()
+
+    def read(self, start: int, size: int) -> bytes:
         """The bytes at a place, which lies on the disk.
 
         Raises:
@@ -103,8 +144,8 @@ class RawDisk:
         """
         first, last = start // BLOCK, (start + size - 1) // BLOCK
         if not self.changes or not any(n in self.changes for n in range(first, last + 1)):
-            return self._stored(start, size)
-        whole = b"".join(self._block(number) for number in range(first, last + 1))
+            return self._image.read(start, size)
+        whole = b"".join(self.block(number) for number in range(first, last + 1))
         skipped = start - first * BLOCK
         return whole[skipped : skipped + size]
 
@@ -120,28 +161,29 @@ class RawDisk:
             number, skipped = divmod(at, BLOCK)
             piece = data[at - start : at - start + BLOCK - skipped]
             if len(piece) < BLOCK:
-                old = self._block(number)
+                old = self.block(number)
                 piece_end = skipped + len(piece)
                 at += len(piece)
                 piece = old[:skipped] + piece + old[piece_end:]
             else:
                 at += BLOCK
             if number not in self.changes:
-                self._budget.take(self._path)
+                self._budget.take(self._image.path)
             self.changes[number] = piece
+            self.touched.add(number)
 
-    def _block(self, number: int) -> bytes:
+    def put_back(self, number: int, content: bytes | None) -> None:
+        """Give a block the content of an earlier moment; None where it was not changed then."""
+        if content is not None:
+            self._budget.left -= number not in self.changes
+            self.changes[number] = content
+        elif self.changes.pop(number, None) is not None:
+            self._budget.left += 1
+
+    def block(self, number: int) -> bytes:
+        """The content of a block."""
         changed = self.changes.get(number)
-        return self._stored(number * BLOCK, BLOCK) if changed is None else changed
-
-    def _stored(self, start: int, size: int) -> bytes:
-        """Bytes of the image; zeros behind its end, which may have moved since."""
-        pieces = []
-        left = size
-        while left and (piece := os.pread(self._file, left, start + size - left)):
-            pieces.append(piece)
-            left -= len(piece)
-        return b"".join(pieces) + bytes(left)
+        return self._image.read(number * BLOCK, BLOCK) if changed is None else changed
 
 
 def _refuse(path: str, why: str) -> NoReturn:

@@ -3,8 +3,9 @@
 There is nothing of the time before virtio 1.0, and no MSI-X: the interrupt is a line.
 """
 
+from collections.abc import Mapping
 from struct import pack
-from typing import Final, Protocol
+from typing import Any, Final, Protocol
 
 from engine.machine.clock import NO_EVENT, MachineClock
 from engine.machine.pci import PciFunction
@@ -98,6 +99,25 @@ class VirtioFunction:
             self.due = NO_EVENT
             self.isr |= _QUEUE
             self.function.level = True
+
+    # -- a `machine.Device` -----------------------------------------------------------------
+
+    def state(self) -> dict[str, Any]:
+        """The state as plain values; the function's is a part of the bus."""
+        halves = self._offered_half, self._accepted_half, self._chosen
+        return {
+            "queue": self.queue.state(),
+            "due": self.due,
+            "said": [self.status, self.isr, self.accepted],
+            "halves": list(halves),
+        }
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Go back to a state."""
+        self.queue.restore(state["queue"])
+        self.due = int(state["due"])
+        self.status, self.isr, self.accepted = state["said"]
+        self._offered_half, self._accepted_half, self._chosen = state["halves"]
 
     # -- a `pci.WindowDevice` ---------------------------------------------------------------
 

@@ -4,10 +4,10 @@ Whatever stands in the guest's memory is the guest's to change: every address is
 walk ends.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from mmap import mmap
 from struct import pack, unpack_from
-from typing import Final
+from typing import Any, Final
 
 from msgspec import Struct
 
@@ -18,6 +18,7 @@ _NEXT, _WRITABLE, _INDIRECT = 1, 2, 4
 _QUIET: Final = 1
 _USED: Final = 8  # bytes of an entry of the used ring
 _WRAPS: Final = 0x10000
+_REGISTERS: Final = ("size", "enabled", "descriptors", "driver", "device", "seen", "done")
 
 Segment = tuple[int, int]
 """Address and size of a buffer."""
@@ -71,6 +72,16 @@ class SplitQueue:
         self.enabled = False
         self.descriptors = self.driver = self.device = 0
         self.seen = self.done = 0
+
+    def state(self) -> dict[str, Any]:
+        """The state as plain values."""
+        return {name: getattr(self, name) for name in _REGISTERS}
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Go back to a state."""
+        for name in _REGISTERS:
+            setattr(self, name, int(state[name]))
+        self.enabled = bool(state["enabled"])
 
     def set_size(self, size: int) -> None:
         """Take a size of the driver's; one that is no power of two is ignored."""

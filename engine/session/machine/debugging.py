@@ -1,8 +1,9 @@
 """A booted machine in the hands of a debugger: it stands, moves to and fro, and is looked at."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from contextlib import suppress
 
+from engine.cpu.unicorn_watches import DataAccess, DataRange
 from engine.errors import CommandError, GuestFaultError
 from engine.insn.disasm import Disassembler
 from engine.machine.addresses import KernelAddresses
@@ -49,9 +50,7 @@ class DebuggedMachine:
             self.modules = ListedModules(ModuleReader(self.addresses, members))
         self._past: MachinePast | None = None
         self.why_no_past = "nothing is kept to go back with"
-        if past and machine.has_disks:
-            self.why_no_past = "a machine with disks has no way back: what they hold is not kept"
-        elif past:
+        if past:
             self._past, self.why_no_past = MachinePast(self._stepped, console), ""
 
     @property
@@ -85,6 +84,11 @@ class DebuggedMachine:
         return self._past is not None and self.moment < self._past.newest
 
     @property
+    def newest(self) -> MachineMoment:
+        """The latest moment that the machine has come to."""
+        return self.moment if self._past is None else max(self.moment, self._past.newest)
+
+    @property
     def oldest(self) -> MachineMoment:
         """The first moment that there is a way back to."""
         return self.moment if self._past is None else self._past.oldest
@@ -111,12 +115,31 @@ class DebuggedMachine:
         except ValueError as error:
             raise CommandError(str(error)) from None
 
+    def watch(self, ranges: Collection[DataRange]) -> None:
+        """Stop at accesses to these data from now on, and to no others.
+
+        The addresses are those that instructions use, whatever is mapped there at the time. A
+        motion stops behind the instruction; backwards it stops in front of it.
+
+        Raises:
+            CommandError: these are too many, or no data can be watched here.
+        """
+        try:
+            self._stepped.watch(ranges)
+        except ValueError as error:
+            raise CommandError(str(error)) from None
+
+    @property
+    def accessed(self) -> DataAccess | None:
+        """The access to watched data at which the last motion has stopped; None elsewhere."""
+        return self._stepped.accessed
+
     def interrupt(self) -> None:
         """Stop a machine that moves, or the one that moves next, soon; from any thread."""
         self._machine.interrupt()
 
     def go(self) -> bool:
-        """Run on; True at a place where the machine was to stop."""
+        """Run on; True at a place, or behind an access, where the machine was to stop."""
         try:
             return self._stepped.go() if self._past is None else self._past.go()
         except ValueError as error:
@@ -139,7 +162,7 @@ class DebuggedMachine:
         return self._kept().step_back()
 
     def go_back(self) -> bool:
-        """Go back to the last place where the machine was to stop; False where there is none.
+        """Go back to the last place or access where the machine was to stop; False for none.
 
         Raises:
             CommandError: there is no way back.
@@ -159,6 +182,26 @@ class DebuggedMachine:
                 f" {past.newest.blocks}, where the machine has been"
             )
         past.seek(moment)
+
+    def run_to(self, moment: MachineMoment, goes_on: Callable[[], bool]) -> None:
+        """Run on to a moment that may be a new one, whatever stops there are.
+
+        Args:
+            moment: the moment; or the end of the boot.
+            goes_on: asked now and then; False ends the run.
+
+        Raises:
+            CommandError: nothing of the past is kept.
+        """
+        self._kept().run_to(moment, goes_on)
+
+    def seek_time(self, time: int) -> None:
+        """Go to the block in which a time comes, or to the newest moment; in nanoseconds.
+
+        Raises:
+            CommandError: there is no way back.
+        """
+        self._kept().seek_time(time)
 
     def _kept(self) -> MachinePast:
         if self._past is not None and not self._past.whole:
@@ -221,6 +264,14 @@ class DebuggedMachine:
             return self._cpu.register(name)
         except KeyError:
             return 0
+
+    def has_register(self, name: str) -> bool:
+        """True if the emulator has a register of the name."""
+        try:
+            self._cpu.register(name)
+        except KeyError:
+            return False
+        return True
 
     def set_register(self, name: str, value: int) -> None:
         """Change a register; what was recorded ends here.

@@ -4,6 +4,10 @@ A machine has no other input than its console, and its time is counted: from a m
 it does the same again. What is changed by hand begins another history.
 """
 
+from collections.abc import Callable
+
+from engine.cpu.unicorn_watches import DataAccess
+from engine.machine.clock import NO_EVENT
 from engine.machine.consolelog import ConsoleLog
 from engine.machine.stepping import MachineMoment, SteppedMachine
 from engine.session.machine.checkpoints import DEFAULT_BYTES, MachineCheckpoints
@@ -22,7 +26,7 @@ class MachinePast:
         """Begin where the machine stands.
 
         Args:
-            stepped: the machine, without disks.
+            stepped: the machine.
             console: its console.
             most: bytes of memory for the past.
         """
@@ -72,8 +76,49 @@ class MachinePast:
             if not self._towards(moment, stops=False):
                 return
 
+    def run_to(self, moment: MachineMoment, goes_on: Callable[[], bool]) -> None:
+        """Run on to a moment that may be a new one, whatever stops there are.
+
+        Args:
+            moment: the moment; or the end of the boot.
+            goes_on: asked now and then; False ends the run.
+        """
+        stepped = self._stepped
+        while stepped.moment < moment and stepped.end is None:
+            until = min(self._kept.latest.blocks + self._kept.distance, moment.blocks)
+            if stepped.moment.steps or stepped.moment.blocks >= until:
+                stepped.step()
+            else:
+                stepped.run(until)
+            self.newest = max(self.newest, stepped.moment)
+            if stepped.moment.blocks >= self._kept.latest.blocks + self._kept.distance:
+                self._kept.keep()
+            if not goes_on():
+                return
+
+    def seek_time(self, time: int) -> None:
+        """Go to the front of the block in which a time comes; an interrupt ends on the way.
+
+        Args:
+            time: in nanoseconds since power-on; behind the newest moment that one is meant.
+        """
+        stepped, machine = self._stepped, self._stepped.machine
+        start = self._kept.before_time(time - 1)
+        if stepped.end is not None or not start <= stepped.moment or machine.clock.now >= time:
+            self._kept.go_back(start)
+        machine.look_at(time, machine.pause)
+        try:
+            while machine.clock.now < time and stepped.moment < self.newest:
+                if not self._towards(self.newest, stops=False):
+                    break
+        finally:
+            machine.look_at(NO_EVENT, lambda: None)
+
     def step_back(self) -> bool:
-        """Go back by one instruction; False at the beginning."""
+        """Go back by one instruction; False at the beginning.
+
+        The machine stands in front of an access to watched data then, if the instruction made one.
+        """
         stepped = self._stepped
         here = stepped.moment
         if here <= self.oldest:
@@ -86,10 +131,16 @@ class MachinePast:
                 before = stepped.moment
                 stepped.step()
         self.seek(before)
+        if stepped.watches_data:
+            stepped.step()
+            self._stand_before(before, stepped.accessed)
         return True
 
     def go_back(self) -> bool:
         """Go back to the last place before this moment where the machine is to stop.
+
+        From an access to watched data the machine stands in front of the instruction then: what
+        it has stored is not there yet.
 
         Returns:
             False where there is none: the machine stands at the oldest moment then, or, where
@@ -101,14 +152,18 @@ class MachinePast:
             start = self._kept.before(_earlier(end))
             self._kept.go_back(start)
             found = stepped.moment if stepped.stopped_at else None
+            access: DataAccess | None = None
             while stepped.moment < end:
+                before = stepped.moment
                 if not self._towards(end, stops=True):
                     self.seek(here)
                     return False
-                if stepped.moment < end and stepped.stopped_at:
-                    found = stepped.moment
+                if stepped.accessed is not None and not stepped.stands_before:
+                    found, access = before, stepped.accessed
+                if stepped.moment < end and (stepped.stopped_at or stepped.stands_before):
+                    found, access = stepped.moment, stepped.accessed
             if found is not None:
-                self.seek(found)
+                self._stand_before(found, access)
                 return True
             end = start
         self.seek(end)
@@ -123,13 +178,21 @@ class MachinePast:
         """
         stepped = self._stepped
         before = stepped.moment
-        if before.blocks == moment.blocks or before.steps:
+        if before.blocks == moment.blocks or before.steps or (stops and stepped.stands_before):
             stepped.step()
         elif stops:
-            stepped.go(moment.blocks)
+            stepped.go(moment.blocks, before=True)
+            return stepped.moment != before or stepped.stands_before
         else:
             stepped.run(moment.blocks)
         return stepped.moment != before
+
+    def _stand_before(self, moment: MachineMoment, access: DataAccess | None) -> None:
+        """Go to a moment in front of an access, if there was one."""
+        self.seek(moment)
+        if self._stepped.moment == moment:
+            self._stepped.accessed = access
+            self._stepped.stands_before = access is not None
 
 
 def _earlier(moment: MachineMoment) -> MachineMoment:

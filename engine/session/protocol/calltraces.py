@@ -26,6 +26,9 @@ class CallTraceRequest(Struct, frozen=True):
         hexadecimal: 1 = text that no terminal shows as hexadecimal numbers, 2 = all (-x, -xx).
         quiet: 1 = no word of new threads, 2 = nor of their ends (-q, -qq).
         column: where results stand (-a).
+        numbers: the number of the call (-n).
+        pointers: the address behind the call's instruction (-i).
+        columns: of the table, None for the usual ones (-U).
     """
 
     config: GuestConfig
@@ -45,3 +48,6 @@ class CallTraceRequest(Struct, frozen=True):
     hexadecimal: int = 0
     quiet: int = 0
     column: int = 40
+    numbers: bool = False
+    pointers: bool = False
+    columns: str | None = None

@@ -64,10 +64,12 @@ class StepLine(Struct, frozen=True):
     Attributes:
         over: not into functions.
         unknown: into functions without line information, too: their first instruction ends it.
+        same: to the next begin of a statement, be it of the same line.
     """
 
     over: bool = False
     unknown: bool = False
+    same: bool = False
 
 
 class StepPhase(Struct, frozen=True):
@@ -95,7 +97,13 @@ class RunTo(Struct, frozen=True):
 
 
 class Finish(Struct, frozen=True):
-    """Run on until the current function has returned."""
+    """Run on until the current function has returned.
+
+    Attributes:
+        tells: the value that the function has returned is told, as gdb's `finish` tells it.
+    """
+
+    tells: bool = False
 
 
 class StepBack(Struct, frozen=True):

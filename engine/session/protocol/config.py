@@ -13,7 +13,7 @@ from engine.linux.turns import PLAIN as PLAIN
 from engine.linux.turns import Recorded
 from engine.linux.turns import TurnKind as TurnKind
 from engine.linux.turns import turns_of as turns_of
-from engine.session.protocol.kernels import KernelChoice
+from engine.session.protocol.kernels import BootRequest, KernelChoice
 
 AUTO: Final = "auto"
 """The name of what is usual, of techniques and of what catches returns."""
@@ -63,6 +63,7 @@ class GuestConfig(Struct, frozen=True):
         printers: a file with functions of the user's that print values; None for none.
         called: the guest is a kernel image even if it could run as a program, as user-mode Linux
             could: its functions are called.
+        boot: the guest is a kernel image that is booted as a machine; None for another guest.
     """
 
     guest: str
@@ -95,6 +96,7 @@ class GuestConfig(Struct, frozen=True):
     core: str | None = None
     printers: str | None = None
     called: bool = False
+    boot: BootRequest | None = None
 
     @property
     def randomness(self) -> int:
@@ -116,6 +118,13 @@ def core_config(config: GuestConfig) -> GuestConfig:
     return config
 
 
+def is_recorded_boot(path: str) -> bool:
+    """True if a file begins as a recorded boot does; False where it cannot be read."""
+    from engine.history.pieces import is_boot_record  # few commands are given one
+
+    return is_boot_record(path)
+
+
 def recording_config(config: GuestConfig) -> GuestConfig:
     """The guest of a configuration may be a recording: then that is opened.
 
@@ -130,6 +139,10 @@ def recording_config(config: GuestConfig) -> GuestConfig:
         return config
     from engine.history.recordfile import is_recording  # most guests are none
 
+    if is_recorded_boot(config.guest):
+        raise CommandError(
+            f"{config.guest}: a recorded boot: kprobe-tui replay, or --boot as with its kernel"
+        )
     if not is_recording(config.guest):
         return config
     if config.args:

@@ -112,6 +112,16 @@ class Output(Struct, frozen=True):
     pc: int = 0
 
 
+class OutputLines(Output, frozen=True):
+    """Whole lines that the guest wrote one by one; `time` and `pc` are those of the first.
+
+    Attributes:
+        moments: tick and instruction that has written it, of each line.
+    """
+
+    moments: tuple[tuple[int, int], ...] = ()
+
+
 class Refilling(Struct, frozen=True):
     """The log of the recorded run is made anew; rows that come now are those of its past.
 

@@ -1,8 +1,14 @@
-"""Choices for kernel images: whose rules hold, and which live text is assumed."""
+"""Kernel images: whose rules hold and which live text is assumed, and what a boot is made of."""
 
 from enum import Enum
+from typing import Final
 
 from msgspec import Struct
+
+MACHINE_MEMORY: Final = 256 << 20
+"""Bytes of memory that a machine has."""
+DEFAULT_DISK_CHANGES: Final = 512 << 20
+"""Bytes of changed blocks of disks that are kept."""
 
 
 class Patched(Enum):
@@ -40,3 +46,31 @@ class KernelChoice(Struct, frozen=True):
     debug_file: str | None = None
     system_map: str | None = None
     modules: tuple[str, ...] = ()
+
+
+class BootRequest(Struct, frozen=True):
+    """A kernel to be booted.
+
+    Attributes:
+        kernel: path of the image, or of a recorded boot, which has all else with it.
+        initrd: path of the initial ramdisk, "" for none.
+        append: more words of the command line, which win over the usual ones.
+        memory: bytes.
+        init: path of the first program, or of a folder that becomes the root; "" for none.
+        modules: path of a folder of modules, "" for none.
+        chosen: names of modules; none for all of the folder.
+        seed: what the kernel's random numbers follow from.
+        disks: paths of raw images.
+        disk_memory: bytes of changed blocks that are kept at the most.
+    """
+
+    kernel: str
+    initrd: str = ""
+    append: str = ""
+    memory: int = MACHINE_MEMORY
+    init: str = ""
+    modules: str = ""
+    chosen: tuple[str, ...] = ()
+    seed: int = 0
+    disks: tuple[str, ...] = ()
+    disk_memory: int = DEFAULT_DISK_CHANGES

@@ -64,6 +64,8 @@ class ProbeView(Struct, frozen=True):
         pending: whether its file is mapped neither in the first process nor in the one in sight.
         gone: whether its code is not there any more.
         only: when it stops the guest, in words; "" for at every hit.
+        refused: why the image's own kernel refuses it, in words; "" where it does not, or where
+            the guest is no kernel image.
     """
 
     row: ProbeRow
@@ -79,6 +81,7 @@ class ProbeView(Struct, frozen=True):
     pending: bool = False
     gone: bool = False
     only: str = ""
+    refused: str = ""
 
     @property
     def shown(self) -> str:

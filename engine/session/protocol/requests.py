@@ -64,6 +64,7 @@ class TraceOptions(Struct, frozen=True):
         calls: of a graph, those that are shown.
         prototypes: path of a header of C with functions that no debug information describes.
         printing: how values with types are shown: gdb's `set print` words, "elements=20".
+        backed: what is not written yet is kept in a file beside the output, safe from a kill.
     """
 
     format: str = "ftrace"
@@ -78,6 +79,7 @@ class TraceOptions(Struct, frozen=True):
     calls: CallChoice = ALL_CALLS
     prototypes: str | None = None
     printing: tuple[str, ...] = ()
+    backed: bool = True
 
 
 class GraphOptions(Struct, frozen=True):

@@ -16,11 +16,5 @@ makes events of them; `handlers` loads probes written in Python, whose code shar
 us (`shared_process`). `call_tracing` shows system calls as strace does, those of a `call_choice`,
 with the `descriptor_texts` of their files and what a `call_injection` does to them.
 
-`script` attaches a script of bpftrace to a session, `boot_script` to a booted kernel.
-
-A booted kernel is no session: `boot_tracing` is its trace, `boot_probes` its definitions,
-`boot_modules` those of modules that it loads, `boot_programs` those in its programs by the
-definitions of `boot_program_places` and the files of `boot_files` (`machine_programs`),
-`boot_graph` traces its functions, `boot_stacks` and `boot_tasks` say who has called and which task
-it was, `boot_frames` with names and lines.
+`script` attaches a script of bpftrace to a session.
 """

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable
 from typing import Final
 
 from engine.errors import CommandError
+from engine.trace.strace.dumps import Descriptors, descriptors_of
 from engine.trace.strace.injection import Injection, read_injection
 from engine.trace.strace.selection import calls_of, signals_of
 
@@ -11,10 +12,18 @@ _KEYS: Final = {
     "trace": "trace", "t": "trace", "abbrev": "abbrev", "a": "abbrev", "verbose": "verbose",
     "v": "verbose", "raw": "raw", "x": "raw", "signal": "signal", "signals": "signal",
     "s": "signal", "status": "status", "quiet": "quiet", "silent": "quiet", "silence": "quiet",
-    "q": "quiet", "inject": "inject", "fault": "fault",
+    "q": "quiet", "inject": "inject", "fault": "fault", "read": "read", "reads": "read",
+    "r": "read", "write": "write", "writes": "write", "w": "write",
 }  # fmt: skip
-_STATUSES: Final = ("successful", "failed", "unfinished", "unavailable", "detached")
-_QUIET: Final = ("attach", "exit", "path-resolution", "personality", "thread-execve")
+NAMES: Final = tuple(dict.fromkeys(_KEYS.values()))
+"""The keys by their whole names."""
+STATUSES: Final = ("successful", "failed", "unfinished", "unavailable", "detached")
+QUIET: Final = ("attach", "exit", "path-resolution", "personality", "thread-execve")
+
+
+def key_of(head: str) -> str:
+    """The whole name of a key, "" for none."""
+    return _KEYS.get(head, "")
 
 
 def _every(name: str) -> bool:
@@ -22,6 +31,10 @@ def _every(name: str) -> bool:
 
 
 def _no_call(name: str) -> bool:
+    return False
+
+
+def _no_descriptor(number: int) -> bool:
     return False
 
 
@@ -37,6 +50,8 @@ class SyscallChoice:
         statuses: the ends that calls shown may have; None for all.
         silent: kinds of messages that are not wanted.
         injections: what is done to calls, in the order in which it was said.
+        reads: descriptors of which what is read is dumped.
+        writes: those of which what is written is.
     """
 
     def __init__(self, expressions: Iterable[str], known: Iterable[str]) -> None:
@@ -57,6 +72,8 @@ class SyscallChoice:
         self.statuses: frozenset[str] | None = None
         self.silent: frozenset[str] = frozenset()
         self.injections: list[Injection] = []
+        self.reads: Descriptors = _no_descriptor
+        self.writes: Descriptors = _no_descriptor
         names = tuple(known)
         for each in expressions:
             self._take(each, names)
@@ -66,11 +83,11 @@ class SyscallChoice:
         option = f"-e {text}"
         if not sign:
             head, rest = "trace", text
-        key = _KEYS.get(head)
-        if key is None:
+        key = key_of(head)
+        if not key:
             raise CommandError(
                 f"{option}: {head!r} is none of trace, abbrev, verbose, raw, signal, status, "
-                "quiet, inject and fault"
+                "quiet, read, write, inject and fault"
             )
         if key == "trace":
             self.traced = calls_of(option, rest, names)
@@ -85,12 +102,16 @@ class SyscallChoice:
         elif key == "verbose":
             read = calls_of(option, rest, names)
             self.plain = lambda name: not read(name)
+        elif key == "read":
+            self.reads = descriptors_of(option, rest)
+        elif key == "write":
+            self.writes = descriptors_of(option, rest)
         elif key == "signal":
             self.signals = signals_of(option, rest)
         elif key == "status":
-            self.statuses = _words(option, rest, _STATUSES)
+            self.statuses = _words(option, rest, STATUSES)
         else:
-            self.silent = _words(option, rest, _QUIET)
+            self.silent = _words(option, rest, QUIET)
 
 
 def _words(option: str, text: str, known: tuple[str, ...]) -> frozenset[str]:

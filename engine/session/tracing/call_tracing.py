@@ -15,10 +15,11 @@ from engine.session.protocol.calltraces import CallTraceRequest
 from engine.session.tracing.call_choice import SyscallChoice
 from engine.session.tracing.call_files import CallFiles
 from engine.session.tracing.call_injection import CallInjection
-from engine.session.tracing.descriptor_texts import descriptor_text
+from engine.session.tracing.descriptor_texts import descriptor_text, netlink_protocol
 from engine.trace.strace.call import CallStyle, GuestFacts, TracedCall
 from engine.trace.strace.counts import CallCounts
 from engine.trace.strace.decoder import ShownCall, call_forms
+from engine.trace.strace.dumps import dump_lines
 from engine.trace.strace.names import signal_name
 from engine.trace.strace.signalargs import signal_info
 
@@ -68,7 +69,7 @@ class CallTracing:
         linux = session.arch.linux
         self._choice = choice = SyscallChoice(request.expressions, linux.syscalls.values())
         self._injection = CallInjection(session, choice.injections) if choice.injections else None
-        self._counts = CallCounts(request.sort) if request.counts else None
+        self._counts = CallCounts(request.sort, request.columns) if request.counts else None
         self._lines = request.counts != 1
         order = "<" if session.arch.byteorder == "little" else ">"
         self._facts = GuestFacts(order, linux)
@@ -86,6 +87,8 @@ class CallTracing:
         self._unheard: dict[int, list[PendingSignal]] = {}
         self._last: dict[int, str] = {}
         self._names: dict[int, str] = {}
+        self._numbers: dict[int, int] = {}
+        self._leaving: int | None = None
         self._paths = frozenset(path.encode(errors="surrogateescape") for path in request.paths)
         self._backtraces: Backtraces | None = None
         self._before = 0
@@ -157,6 +160,20 @@ class CallTracing:
             now = self._session.cpu.now()
             text += f"{now - self._before:13d} "
             self._before = now
+        text += self._time()
+        if request.numbers:
+            number = self._numbers.get(thread)
+            text += f"[{'????' if number is None else format(number, '4d')}] "
+        if request.pointers:
+            text += f"[{'?' * 16 if thread == self._leaving else format(self._pc(), '016x')}] "
+        return text
+
+    def _pc(self) -> int:
+        return self._machine.current.cpu.read_register(self._session.arch.roles.pc)
+
+    def _time(self) -> str:
+        """The guest's time of day, where it is asked for."""
+        request, text = self._request, ""
         if request.times:
             moment = self._machine.clock.peek_realtime()
             seconds, rest = divmod(moment, 10**9)
@@ -172,6 +189,7 @@ class CallTracing:
         if not self._followed(thread):
             return
         self._hear(thread)
+        self._numbers[thread.tid] = number
         self._calls.pop(thread.tid, None)
         shown = name if not name.startswith("#") else f"syscall_{number:#x}"
         if not self._choice.traced(name):
@@ -188,6 +206,9 @@ class CallTracing:
         if not self._lines:
             return
         if name == "rt_sigreturn":
+            linux = self._session.arch.linux
+            sp = thread.cpu.read_register(self._session.arch.roles.sp)
+            call.saved["mask_at"] = sp + linux.signals.saved_mask
             return  # its mask is known when it has been carried out
         text = opened.shown.begin()
         if self._choice.statuses is not None:
@@ -203,8 +224,12 @@ class CallTracing:
         def path_of(number: int) -> str:
             return descriptor_text(thread, number, whole=self._request.descriptors > 1)
 
+        def netlink_of(number: int) -> int:
+            return netlink_protocol(thread, number)
+
         arguments = (*values, *(0,) * (6 - len(values)))
-        return TracedCall(name, arguments, self._facts, self._style, thread.memory.read, path_of)
+        memory = thread.memory.read
+        return TracedCall(name, arguments, self._facts, self._style, memory, path_of, netlink_of)
 
     def _concerns(self, thread: Thread, call: TracedCall) -> bool:
         """True if a call is about one of the paths that are wanted."""
@@ -254,6 +279,9 @@ class CallTracing:
         if self._request.takes and call.result is not None:
             text += f" <{took}>"
         transcript.end(tid, call.name, rest, text)
+        if call.result is not None:
+            for line in dump_lines(call, self._choice.reads, self._choice.writes):
+                transcript.stand_alone(line)
         if self._request.stacks and call.result is not None:
             for line in self._stack(call.name):
                 transcript.stand_alone(line)
@@ -285,11 +313,14 @@ class CallTracing:
         start, name = thread.space.start, "execve"
         if start is None or not self._choice.traced(name) or not self._lines:
             return
+        numbers = {each: number for number, each in self._session.arch.linux.syscalls.items()}
+        self._numbers[thread.tid] = numbers[name]
         call = self._made(thread, name, ())
         head = start.sp + self._session.arch.linux.start_scratch
-        count = call.number(head)
-        if count is None:
+        words = call.peek(head, 8)
+        if words is None:
             return
+        count = int.from_bytes(words, self._facts.byteorder)
         path = self._session.config.guest.encode(errors="surrogateescape")
         if self._paths and path not in self._paths:
             return
@@ -343,10 +374,12 @@ class CallTracing:
         if self._lines and not (quiet and not number):
             text = f"killed by {signal_name(number)}" if number else f"exited with {code >> 8}"
             core = " (core dumped)" if number and code & 0x80 else ""
+            self._leaving = thread.tid
             self._files.of(thread.tid).line(thread.tid, f"+++ {text}{core} +++")
         self._files.leave(thread.tid)
         self._unheard.pop(thread.tid, None)
         self._names.pop(thread.tid, None)
+        self._numbers.pop(thread.tid, None)
 
     def _stopped(self, thread: Thread) -> None:
         number = thread.process.stop_code

@@ -56,6 +56,8 @@ _LINES: Final = (EventSource.SYNTHETIC, EventSource.EPROBE)
 """Events without a probe that lines define all the same."""
 _READ: Final = 4096
 """Definitions that are kept as read, of those that are kept as lines."""
+_MANY: Final = 100_000
+"""New objects from which on a search of them all is dearer than to ask who keeps some frozen."""
 _UNNAMEABLE: Final = re.compile(r"[^A-Za-z0-9_]")
 
 
@@ -69,8 +71,9 @@ def collector_paused() -> Iterator[None]:
     try:
         yield
     finally:
-        if not gc.get_freeze_count():  # else somebody keeps objects frozen for good
-            # All that was made is old from now on, without a look at each.
+        # Freezing and thawing makes all new objects old without a look at each. Objects that
+        # somebody keeps frozen for good would thaw, too; the question counts them one by one.
+        if gc.get_count()[0] > _MANY and not gc.get_freeze_count():
             gc.freeze()
             gc.unfreeze()
         gc.enable()

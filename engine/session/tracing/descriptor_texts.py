@@ -43,6 +43,14 @@ def descriptor_text(thread: Thread, number: int, *, whole: bool) -> str:
     return text
 
 
+def netlink_protocol(thread: Thread, number: int) -> int:
+    """The protocol of a descriptor that is a netlink socket; -1 for any other."""
+    from engine.linux.net.netlink import NetlinkSocket  # loads what few guests use
+
+    file = thread.files.peek(number & 0xFFFFFFFF)
+    return file.protocol if isinstance(file, NetlinkSocket) else -1
+
+
 def _socket_text(file: OpenFile) -> str:
     """A socket's protocol, and its addresses or inodes; "" for one without."""
     from engine.linux.net.inet import InetSocket

@@ -5,16 +5,19 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, Final
 
+from msgspec import Struct
+from msgspec.structs import replace
+
+from engine.arch.base import Arch
 from engine.arch.program import Base, Source
 from engine.errors import UnloggedError
 from engine.fetch.evaluate import FetchContext, Recorder
-from engine.session.guest.session import Session
 from engine.session.tracing.armed import Armed
 from engine.session.tracing.triggers import EventControls
 from engine.trace import sched
 from engine.trace.definition import Deletion, named
 from engine.trace.eventprobe import EventProbe, ProbedEvents, parse_definition
-from engine.trace.fieldvalues import FieldReaders, Words
+from engine.trace.fieldvalues import FieldReaders, GuestBytes, Words
 from engine.trace.rows import EventInfo, EventSource, pack_row
 from engine.trace.staging import put_row
 from engine.trace.syscalls import ENTER, EXIT, event_name
@@ -23,6 +26,37 @@ from engine.trace.tracepoints import Selection
 from engine.trace.trigger import EventTrigger, TriggerAction, TriggerKind
 
 _KIND: Final = TriggerKind("eprobe", TriggerAction.EVENT_PROBE)
+
+
+class ProbedSystem(Struct, frozen=True):
+    """The system whose events are probed.
+
+    Attributes:
+        arch: of the program or the kernel that runs.
+        memory: gives the memory that arguments point to.
+        attach: adds events that its kernel has without a definition.
+        has: says if a (group, name) is one of those.
+        others: those, in words; "" for the usual ones of programs.
+    """
+
+    arch: Arch
+    memory: Callable[[], GuestBytes]
+    attach: Callable[[Selection], None]
+    has: Callable[[str, str], bool]
+    others: str = ""
+
+
+def has_program_event(arch: Arch) -> Callable[[str, str], bool]:
+    """A function that says if programs of an architecture have an event without a definition."""
+
+    def has(group: str, name: str) -> bool:
+        if group == sched.GROUP:
+            return name in sched.BY_NAME
+        front = next((one for one in (ENTER, EXIT) if name.startswith(one)), "")
+        calls = arch.linux.syscalls.values()
+        return group == SYSCALLS and bool(front) and name[len(front) :] in map(event_name, calls)
+
+    return has
 
 
 class EventProbes:
@@ -34,30 +68,27 @@ class EventProbes:
 
     def __init__(
         self,
-        session: Session,
+        system: ProbedSystem,
         infos: Mapping[tuple[str, str], EventInfo],
         controls: EventControls,
         context: FetchContext,
-        attach: Callable[[Selection], None],
         *,
         strict: bool,
     ) -> None:
         """None is defined.
 
         Args:
-            session: the guest.
+            system: whose events they stand on.
             infos: all events of the trace by group and name.
             controls: their filters and triggers.
             context: of the trace's recorders.
-            attach: adds events of the kernel's.
             strict: they may stand on probes' events, too.
         """
         self.silent: set[int] = set()
-        self._session = session
+        self._system = system
         self._all = infos
         self._controls = controls
         self._context = context
-        self._attach = attach
         self._strict = strict
         self._known: dict[int, EventProbe] = {}
         self._infos: dict[int, EventInfo] = {}
@@ -119,6 +150,11 @@ class EventProbes:
         """The definitions, as `dynamic_events` lists them and as lines that define them again."""
         return [(one.listing(), one.line) for one in self._known.values()]
 
+    def on_probe(self, info: EventInfo) -> bool:
+        """True if an event stands on a probe's, where Linux has none."""
+        known = self._known.get(info.id)
+        return known is not None and known.attached.source is EventSource.PROBE
+
     # -- the other events -----------------------------------------------------------------
 
     def wanted(self, info: EventInfo) -> None:
@@ -155,8 +191,9 @@ class EventProbes:
 
     @property
     def _events(self) -> ProbedEvents:
-        arch, machine = self._session.arch, self._controls.machine
-        return ProbedEvents(arch, self._find, self._is_taken, self._symbol, machine)
+        arch, machine = self._system.arch, self._controls.machine
+        found = ProbedEvents(arch, self._find, self._is_taken, self._symbol, machine)
+        return replace(found, others=self._system.others) if self._system.others else found
 
     def _symbol(self, name: str) -> Base | None:
         known = self._context.where(name) is not None
@@ -164,9 +201,9 @@ class EventProbes:
 
     def _find(self, group: str, name: str) -> EventInfo | None:
         found = self._all.get((group, name))
-        if found is None and self._is_kernels(group, name):
+        if found is None and self._system.has(group, name):
             before = set(self._all)
-            self._attach(Selection(group, name))
+            self._system.attach(Selection(group, name))
             for key, info in self._all.items():
                 if key not in before:
                     self.silent.add(info.id)
@@ -177,21 +214,13 @@ class EventProbes:
         return None if found.source is EventSource.PROBE and not self._strict else found
 
     def _is_taken(self, group: str, name: str) -> bool:
-        return (group, name) in self._all or self._is_kernels(group, name)
-
-    def _is_kernels(self, group: str, name: str) -> bool:
-        """True for an event that the guest's kernel has without a definition."""
-        if group == sched.GROUP:
-            return name in sched.BY_NAME
-        front = next((one for one in (ENTER, EXIT) if name.startswith(one)), "")
-        calls = self._session.arch.linux.syscalls.values()
-        return group == SYSCALLS and bool(front) and name[len(front) :] in map(event_name, calls)
+        return (group, name) in self._all or self._system.has(group, name)
 
     # -- hits -----------------------------------------------------------------------------
 
     def _arm(self, probe: EventProbe, info: EventInfo) -> None:
         """Have the other event's rows make those of a probe."""
-        readers = FieldReaders(self._context, lambda: self._session.seen.memory)
+        readers = FieldReaders(self._context, self._system.memory)
         values = readers.of(probe.args, probe.attached)
 
         def take(data: Any, thread: int, place: int) -> bool:

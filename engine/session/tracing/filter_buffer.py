@@ -1,6 +1,7 @@
 """Rows of events with filters: recorded aside or taken back, and kept if they pass."""
 
 from collections.abc import Callable
+from functools import cache
 from typing import Any, Final
 
 from msgspec.structs import replace
@@ -29,6 +30,12 @@ class Scratch:
         """There is always room: one row at a time."""
 
 
+@cache
+def _zeros() -> bytes:
+    """The bytes of an empty scratch buffer."""
+    return bytes(SCRATCH)
+
+
 class Aside:
     """The scratch buffer beside a trace.
 
@@ -42,7 +49,7 @@ class Aside:
         self.scratch = Scratch(context.sink.capacity)
         self.context = replace(context, sink=self.scratch)
         self._direct = context
-        self._zeros = bytes(SCRATCH)
+        self._zeros = _zeros()
 
     def filtered(self, info: EventInfo, make: Make, test: RowTest) -> Recorder:
         """The usual case: a filter and nothing else."""

@@ -78,9 +78,10 @@ class TypedFunctions:
     def arguments(self, place: Place, scope: ScopeVariables) -> TypedArguments | None:
         """The arguments of the function at a place; None where nothing is known of them."""
         found = typed_arguments(scope)
-        if found is not None or typed_result(scope) is not None:
+        if found is not None:
             return found
-        prototype = self.prototype(place)
+        known = typed_result(scope) is not None
+        prototype = self._given(place) if known else self.prototype(place)
         return None if prototype is None else self._passed(prototype)
 
     def result(
@@ -88,11 +89,11 @@ class TypedFunctions:
     ) -> TypedResult | None:
         """The result of the function at a place, see `typed_result`."""
         found = typed_result(scope, reals=reals)
-        if found is not None:
+        if found is not None and found.form.kind is not FormKind.NOTHING:
             return found
-        prototype = self.prototype(place)
+        prototype = self.prototype(place) if found is None else self._given(place)
         if prototype is None:
-            return None
+            return found
         kind = _seen(prototype.result)
         if kind.kind is TypeKind.VOID:
             return TypedResult(FieldType(ValueKind.HEX, _WORD), ValueForm(FormKind.NOTHING))
@@ -106,22 +107,25 @@ class TypedFunctions:
 
         What an indirect function stands for often has no name of its own.
         """
-        if place.offset:
-            return None
-        typed = place.typed.rpartition(":")[2]
-        names = [name.partition("@")[0] for name in (place.symbol or "", typed) if name]
-        for name in names:
-            if name in self._own:
-                return self._own[name]
-        if not self._is_library(place):
-            return None
+        given = self._given(place)
+        if given is not None or place.offset or not self._is_library(place):
+            return given
         table = _table().prototypes
-        for name in names:
+        for name in _names(place):
             match = _WRAPPED.fullmatch(name)
             found = table.get(name) or (table.get(match["name"]) if match is not None else None)
             if found is not None:
                 return found
         return None
+
+    def _given(self, place: Place) -> FunctionPrototype | None:
+        """The prototype in the user's header.
+
+        Debug information of gcc's -g1 has functions without their types, as if each were
+        `void f(void)`: then the header knows better.
+        """
+        names = () if place.offset else _names(place)
+        return next((self._own[name] for name in names if name in self._own), None)
 
     @staticmethod
     def _is_library(place: Place) -> bool:
@@ -164,6 +168,10 @@ class TypedFunctions:
         if where.where is Where.REGISTER:
             register = names.get(where.register, "")
             is_vector = register in vector_registers(self._arch).values()
+            convention = self._arch.abi.calls
+            own_format = convention is not None and convention.own_format
+            if own_format and convention is not None and where.register in convention.vectors:
+                return None  # its text is made at the hit
             base = Base(Source.VECTOR if is_vector else Source.REGISTER, register=register)
             derefs: tuple[int, ...] = ()
         elif where.where is Where.MEMORY and where.term.register is not None:
@@ -173,6 +181,12 @@ class TypedFunctions:
             return None
         at_entry = Base(Source.AT_ENTRY, fetch=(base, derefs))
         return FetchArg(name, name, at_entry, (), kind) if base.register else None
+
+
+def _names(place: Place) -> list[str]:
+    """A function's name, and the one that it was asked for by."""
+    typed = place.typed.rpartition(":")[2]
+    return [name.partition("@")[0] for name in (place.symbol or "", typed) if name]
 
 
 def _seen(kind: MadeType) -> DataType:

@@ -99,7 +99,12 @@ class TraceListing:
         for info, (line, again) in zip(events.infos, events.listed(), strict=True):
             name = info.group, info.name
             rest = self._conditions(info)
-            yield from [line] if form == KERNEL_FORM else render_dynamic(form, again, name, *rest)
+            if form == KERNEL_FORM:
+                yield line
+            elif probes is not None and probes.on_probe(info):
+                yield f"# {again}: Linux has event probes on tracepoints alone"
+            else:
+                yield from render_dynamic(form, again, name, *rest)
 
     def _of_image(self, image: "OpenedKernel", form: str) -> Iterator[str]:
         """The events on a kernel image, for its own kernel on a real machine."""

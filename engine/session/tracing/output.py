@@ -57,6 +57,7 @@ class TraceOutput:
         lost: rows that could not be written.
         failure: the first error, None if there was none.
         ring_file: is told how far the file has got, None without one.
+        room: bytes of rows that are best held before they are written.
         is_stream: it goes where it cannot be taken back: a pipe, a device, a descriptor that
             others have, too.
     """
@@ -69,6 +70,7 @@ class TraceOutput:
         *,
         discard: bool = False,
         backed: bool = False,
+        streams: bool = False,
         state: Callable[[], dict[str, Any]] = dict,
         written: Callable[..., object] = lambda *, file: None,
         text_of: TextOf = plainly,
@@ -81,6 +83,7 @@ class TraceOutput:
             stream: None for nowhere.
             discard: format and write nothing.
             backed: keep rows that are not written yet in a file beside it.
+            streams: rows are written as they are recorded, in batches of the format's own.
             state: what is stored there beside the format's own state.
             written: told of each piece that was written, and whether it went to a file.
             text_of: has the format turn rows into text.
@@ -106,9 +109,10 @@ class TraceOutput:
         self._placed = PlacedFiles(placed, target) if isinstance(target, OutputTree) else None
         self._escapes = is_terminal(None if target is None else target.path, stream)
         self._own = self._target is not None and self._target.is_own
+        batched = placed is not None and self._own and (streams or backed)
+        self.room = max(placed.batch, CAPACITY) if placed is not None and batched else CAPACITY
         if self._target is not None and self._own and backed:
-            room = CAPACITY if placed is None else max(placed.batch, CAPACITY)
-            self.ring_file = RingFile(Path(f"{self._target.path}.ring"), capacity_of(room))
+            self.ring_file = RingFile(Path(f"{self._target.path}.ring"), capacity_of(self.room))
         self.is_stream = not self._own and not self.discard
 
     def begin(self) -> None:

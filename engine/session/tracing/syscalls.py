@@ -5,7 +5,7 @@ from fnmatch import fnmatchcase
 from functools import partial
 from typing import Final
 
-from engine.errors import GuestFaultError, ProbeError
+from engine.errors import ProbeError
 from engine.fetch.evaluate import FetchContext, Recorder
 from engine.session.guest.session import Session
 from engine.trace.rows import EventInfo, pack_row
@@ -19,13 +19,9 @@ from engine.trace.syscalls import (
     enter_info,
     event_name,
     exit_info,
+    pointed_to,
 )
 
-STRING_MAX: Final = 255
-"""Bytes of a string that are recorded."""
-BYTES_MAX: Final = 63
-"""Bytes of a buffer that are (syscall_user_buf_size)."""
-_MORE: Final = b"..."
 _WILD: Final = frozenset("*?[")
 
 Chosen = tuple[EventInfo, str, tuple[Argument, ...] | None]
@@ -183,22 +179,9 @@ class SyscallEvents:
         values: Sequence[int],
     ) -> None:
         words = [number & 0xFFFFFFFF, *values[: len(fields)]]
-        texts = [self._read(field, values) for field in fields if field.is_read]
+        memory = self._session.seen.memory
+        texts = [pointed_to(field, values, memory) for field in fields if field.is_read]
         self._write(info, context, thread, [*words, *texts])
-
-    def _read(self, field: Argument, values: Sequence[int]) -> bytes:
-        """Read what an argument points to, with a NUL behind it; nothing if it cannot be read."""
-        memory, address = self._session.seen.memory, values[field.index]
-        try:
-            if field.string:
-                text = memory.read_cstring(address, STRING_MAX + 1)
-                if len(text) > STRING_MAX:
-                    text = text[:STRING_MAX] + _MORE
-            else:
-                text = memory.read(address, min(values[field.size_from], BYTES_MAX))
-        except GuestFaultError:
-            return b""
-        return text + b"\0"
 
     def _write(
         self, info: EventInfo, context: FetchContext, thread: int, values: list[int | bytes]

@@ -184,7 +184,8 @@ class Tracing:
         self._left: list[int] = []  # threads that have ended since rows were written
         self.calls: CallFilter | None = None
         self._filter_calls(options)
-        keeps = options.buffer is not None or self.calls is not None
+        streams = self.ring is None and self.calls is None
+        keeps = not streams
         # A script names what a kernel's tasks have run when it prints its maps.
         keeps = keeps or (consumer is not None and session.user_programs is not None)
         self.programs = programs = Programs(session, keeps=keeps)
@@ -202,12 +203,15 @@ class Tracing:
             None if path is None or discard else output_target(session, path, form),
             stream,
             discard=discard,
-            backed=self.ring is None and self.calls is None,
+            backed=streams and options.backed,
+            streams=streams,
             state=self._who_and_where,
             written=session.written,
             text_of=programs.text,
         )
-        self._staging = Staging(consumer or self._consume, file=self._output.ring_file)
+        self._staging = Staging(
+            consumer or self._consume, self._output.room, self._output.ring_file
+        )
         self._probing.attach(self._staging, lambda: comms.get(session.machine.task, b""))
         self._context = FetchContext(
             session.arch,
@@ -339,14 +343,17 @@ class Tracing:
 
             return SchedulerEvents(self.session, self.tasks.chosen)
         if group == EPROBES:
-            from engine.session.tracing.event_probes import EventProbes  # as above
+            from engine.session.tracing import event_probes  # as above
 
-            self.event_probes = EventProbes(
-                self.session,
+            session = self.session
+            has = event_probes.has_program_event(session.arch)
+            self.event_probes = event_probes.EventProbes(
+                event_probes.ProbedSystem(
+                    session.arch, lambda: session.seen.memory, self.choose, has
+                ),
                 self.infos,
                 self.controls,
                 self._context,
-                self.choose,
                 strict=self.options.mode is not Mode.KERNEL,
             )
             return self.event_probes

@@ -7,7 +7,7 @@ triggers with one, then the filter, then what acts behind the event.
 """
 
 from collections.abc import Callable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from engine.arch.plan import Mode
 from engine.arch.program import PredicateOp
@@ -23,12 +23,17 @@ from engine.session.tracing.armed import (
     tables,
 )
 from engine.session.tracing.filter_buffer import Aside, Make
+from engine.trace import sched
 from engine.trace.filter import EventFilter, FilterMachine, FilterSyntaxError, parse_filter
 from engine.trace.rows import EventInfo, EventSource
 from engine.trace.trigger import EventTrigger, TriggerAction, TriggerError, parse_trigger
 
 if TYPE_CHECKING:
     from engine.session.tracing.hist_triggers import HistTriggers
+
+
+_ABOUT_SEVERAL: Final = (EventSource.SCHED, EventSource.KERNEL)
+"""Sources of the scheduler's events, which are about several threads."""
 
 
 class EventControls:
@@ -71,6 +76,11 @@ class EventControls:
         self.behind: Callable[[], None] | None = None
         self._gated = False
         self._place = 0
+
+    @property
+    def chosen(self) -> Callable[[int], bool] | None:
+        """The test of a thread's id for being recorded; None where all are."""
+        return self._hooks.chosen
 
     # -- setting up -----------------------------------------------------------------------
 
@@ -270,7 +280,7 @@ class EventControls:
         record, chosen = self._recorder(info, make, place), self._hooks.chosen
         if info.id in self.at_once:
             record = self._taken_at_once(record)
-        if chosen is None or info.source is EventSource.SCHED:  # it is about several threads
+        if chosen is None or (info.group == sched.GROUP and info.source in _ABOUT_SEVERAL):
             return record
 
         def of_chosen(thread: int, *hit: Any) -> None:

@@ -17,8 +17,9 @@ from recordedkit import finish, recorded
 
 from engine.errors import KprobeTuiError
 from engine.history.entryshapes import check_entry
+from engine.history.pieces import checksum
 from engine.history.recordbounds import RecordingError, structure
-from engine.history.recordfile import checksum, read_file
+from engine.history.recordfile import read_file
 from engine.session.guest.past import replayed
 from engine.session.program.recorded import OpenedRecording
 
@@ -73,6 +74,7 @@ def spots(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
         yield from spots(value[key], (*path, key))
 
 
+@pytest.mark.slow
 @given(
     st.recursive(
         st.none() | st.booleans() | st.integers(-(1 << 63), (1 << 64) - 1) | st.floats()

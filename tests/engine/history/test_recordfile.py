@@ -10,6 +10,7 @@ import pytest
 from engine.history.hostfiles import HostFact, HostWitness
 from engine.history.inputs import HostInputs
 from engine.history.journal import Entry, EntryCause, Journal
+from engine.history.pieces import checksum
 from engine.history.recordbounds import RecordingError
 from engine.history.recordedstreams import StreamShape
 from engine.history.recordfile import (
@@ -17,7 +18,6 @@ from engine.history.recordfile import (
     VERSION,
     RecordedProgram,
     RecordWriter,
-    checksum,
     read,
 )
 from engine.linux.fs.host import HostQuestion

@@ -147,3 +147,21 @@ def test_a_moment_that_never_was() -> None:
             timeline.seek(moment._replace(pc=0x10))
         timeline.seek(moment)
         assert timeline.now() == moment
+
+
+def test_a_seek_knows_how_far_it_is() -> None:
+    with recorded(SAMPLES / "x86_64" / "sort") as ran, past(ran) as session:
+        timeline = Timeline(session.kernel, session.ram)
+        end, parts = ran.session.cpu.blocks(), list[float | None]()
+        assert timeline.how_far is None
+
+        def looks() -> bool:
+            parts.append(timeline.how_far)
+            return False
+
+        timeline.approach(len(session.kernel.journal), end, looks)
+        assert timeline.how_far is None
+        known = [part for part in parts if part is not None]
+        assert known == sorted(known)
+        assert known
+        assert 0 <= known[0] <= known[-1] <= 1

@@ -5,7 +5,7 @@ import pytest
 from engine.cpu.unicorn_system import MachineRecord
 from engine.machine import consolelog
 from engine.machine.clock import MachineClock
-from engine.machine.consolelog import ConsoleLog
+from engine.machine.consolelog import ConsoleLog, ConsoleTyped
 
 
 class Typist:
@@ -30,8 +30,9 @@ def logged(*lines: bytes) -> tuple[ConsoleLog, MachineClock, Typist, bytearray]:
     """A log of a console at which lines are typed, and what was written there."""
     typist, written = Typist(*lines), bytearray()
     log = ConsoleLog(typist, written.extend)
-    log.clock = MachineClock(MachineRecord())
-    return log, log.clock, typist, written
+    clock = MachineClock(MachineRecord())
+    log.attach(clock, lambda: None)
+    return log, clock, typist, written
 
 
 def test_what_was_typed_comes_again_when_it_came() -> None:
@@ -107,3 +108,50 @@ def test_more_than_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     assert (log.take(0), log.whole) == (b"one\n", True)
     clock.spend(10)
     assert (log.take(0), log.whole) == (b"two\n", False)
+
+
+def test_a_machine_that_asks_twice_at_a_moment_gets_it_where_it_waited() -> None:
+    told: list[ConsoleTyped] = []
+    log = ConsoleLog(Typist(b"", b"one\n", b"two\n"), lambda data: None, tell=told.append)
+    clock = MachineClock(MachineRecord())
+    log.attach(clock, lambda: None)
+    clock.spend(100)
+    assert (log.take(0), log.take(7)) == (b"", b"one\n")
+    assert told == [ConsoleTyped(100, True, b"one\n")]
+    again = ConsoleLog(Typist(b"more\n"), lambda data: None, told)
+    again.attach(clock, lambda: None)
+    assert (again.take(0), again.take(3)) == (b"", b"one\n")
+    assert not again.over
+    assert again.take(0) == b"more\n"
+
+
+def test_where_input_ends_and_where_the_machine_is_stopped() -> None:
+    told: list[ConsoleTyped] = []
+    halted: list[int] = []
+
+    class Silent(Typist):
+        """Nobody types, and somebody could."""
+
+        @property
+        def over(self) -> bool:
+            """Nobody has ended the input."""
+            return False
+
+    log = ConsoleLog(given := Silent(), lambda data: None, tell=told.append)
+    clock = MachineClock(MachineRecord())
+    log.attach(clock, lambda: halted.append(clock.now))
+    assert log.take(5) == b""
+    clock.spend(10)
+    log.stopping = True
+    assert log.take(5) == b""
+    assert told == [ConsoleTyped(10, True, b"", stops=True)]
+    assert halted == [10]
+    again = ConsoleLog(given, lambda data: None, [ConsoleTyped(4, True, b""), *told])
+    other = MachineClock(MachineRecord())
+    again.attach(other, lambda: halted.append(-other.now))
+    other.spend(4)
+    assert (again.take(0), again.over) == (b"", False)
+    assert (again.take(1), again.over) == (b"", True)
+    other.spend(6)
+    assert (again.take(0), halted) == (b"", [10])
+    assert (again.take(1), halted) == (b"", [10, -10])

@@ -25,7 +25,7 @@ from sessionkit import loaded
 from engine.cpu import native, unicorn_system, unicorn_system_code
 from engine.errors import CommandError
 from engine.machine.machine import BareMachine, BootEnd
-from engine.machine.rawdisk import ChangeBudget, RawDisk
+from engine.machine.rawdisk import ChangeBudget, HostImage, RawDisk
 
 pytestmark = pytest.mark.skipif(
     not native.possible(), reason="host code is for x86-64 hosts without KPROBE_TUI_PORTABLE"
@@ -108,7 +108,7 @@ def test_a_disk_interrupts_and_wakes_a_processor(tmp_path: Path) -> None:
         )  # fmt: skip
         ended = b"\x66\xba\x38\xc0\xec\x88\xc3\xb0\x20\xe6\xa0\xe6\x20\x48\xcf"
         machine = with_table(setup + b"\xfb\xf4" + CLI_HLT, v43=ended)
-        machine.add_disk(RawDisk(str(tmp_path / "image"), ChangeBudget(0)))
+        machine.add_disk(RawDisk(HostImage(str(tmp_path / "image")), ChangeBudget(0)))
         memory = machine.cpu.memory
         struct.pack_into("<QI2H", memory, 0x9000, 0xC000, 16, 1, 1)
         struct.pack_into("<QI2H", memory, 0x9010, 0xD000, 513, 2, 0)
@@ -313,3 +313,15 @@ def test_hosts_without_the_code_say_so(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("KPROBE_TUI_PORTABLE", "1")
     with pytest.raises(CommandError, match="boots no machine"):
         bare(CLI_HLT)
+
+
+def test_a_machine_that_is_halted_behind_a_block_stands_where_it_would_pause() -> None:
+    loop = b"\xb9\x32\0\0\0" + b"\xff\xc9\x75\xfc" + CLI_HLT  # mov ecx, 50; 1: dec ecx; jnz 1b
+    paused = bare(loop).run(until=20)
+    machine = bare(loop)
+    machine.halt_behind(20)
+    first = machine.run(until=7)
+    assert (first.reason, first.blocks) == (BootEnd.PAUSED, 7)
+    for _ in range(2):
+        end = machine.run()
+        assert (end.reason, end.blocks, end.pc) == (BootEnd.HALTED, 20, paused.pc)

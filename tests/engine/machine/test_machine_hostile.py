@@ -24,7 +24,7 @@ from engine.machine.currenttask import TaskMembers, TaskReader
 from engine.machine.kernelmodules import KernelModules, ModuleMembers
 from engine.machine.machine import BareMachine, BootEnd
 from engine.machine.probing import MachineProbes, ReturnProbe
-from engine.machine.rawdisk import ChangeBudget, RawDisk
+from engine.machine.rawdisk import ChangeBudget, HostImage, RawDisk
 from engine.probes.machine_breakpoints import MachineBreakpoints
 
 COUNT = int(os.environ.get("KPROBE_TUI_MACHINE_FUZZ", "150"))
@@ -204,7 +204,7 @@ def run_one(number: int) -> BootEnd:
     machine = bare(b"\x0f\x01\x1c\x25" + struct.pack("<I", 0x7000) + program(source))
     with tempfile.NamedTemporaryFile() as image:
         image.truncate(1 << 16)
-        machine.add_disk(RawDisk(image.name, ChangeBudget(1 << 20)))
+        machine.add_disk(RawDisk(HostImage(image.name), ChangeBudget(1 << 20)))
     if source.random() < 0.5:
         lay_out_a_queue(machine, source)
     table = 0x8000 if source.random() < 0.9 else source.getrandbits(48)

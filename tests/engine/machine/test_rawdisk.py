@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from engine.errors import CommandError, ImageError
-from engine.machine.rawdisk import BLOCK, SECTOR, ChangeBudget, RawDisk
+from engine.machine.rawdisk import BLOCK, SECTOR, ChangeBudget, HostImage, RawDisk
 
 
 def image(folder: Path, data: bytes) -> Path:
@@ -17,7 +17,7 @@ def image(folder: Path, data: bytes) -> Path:
 
 
 def disk(path: Path, most: int = 1 << 20) -> RawDisk:
-    return RawDisk(str(path), ChangeBudget(most))
+    return RawDisk(HostImage(str(path)), ChangeBudget(most))
 
 
 def test_reads_and_writes_are_those_of_a_file(tmp_path: Path) -> None:
@@ -58,7 +58,7 @@ def test_an_image_that_shrinks_has_zeros_there(tmp_path: Path) -> None:
 def test_changes_are_limited_over_all_disks(tmp_path: Path) -> None:
     path = image(tmp_path, bytes(64 * BLOCK))
     budget = ChangeBudget(3 * BLOCK)
-    one, two = RawDisk(str(path), budget), RawDisk(str(path), budget)
+    one, two = RawDisk(HostImage(str(path)), budget), RawDisk(HostImage(str(path)), budget)
     one.write(0, bytes(2 * BLOCK))
     one.write(0, bytes(2 * BLOCK))
     two.write(SECTOR, bytes(SECTOR))

@@ -3,10 +3,11 @@
 from random import Random
 
 import pytest
-from machinekit import CODE, bare
-from steppedkit import HANDLER, program, seen, stepped
+from machinekit import CODE, STACK, bare
+from steppedkit import COUNTER, HANDLER, program, seen, stepped
 
 from engine.cpu import native
+from engine.cpu.unicorn_watches import MOST, READ, WRITE, DataAccess, DataRange
 from engine.machine.machine import BootEnd
 from engine.machine.stepping import STOPS_MOST, MachineMoment
 
@@ -100,3 +101,98 @@ def test_a_machine_stops_at_so_many_places() -> None:
         stops.stop_at(set(range(0x100000, 0x100000 + STOPS_MOST)))
     assert stops.go()
     assert stops.moment == MachineMoment(0, 1)
+
+
+_FILLED, _PUSHED = 0x60002, STACK - 16
+"""A byte that a string instruction fills, and the word that the function pushes and pops."""
+
+
+@pytest.mark.parametrize("before", [False, True])
+def test_each_access_to_watched_data_is_a_stop(before: bool) -> None:
+    """The machine does what it does anyway; interrupts that push there themselves are not told."""
+    machine, *_ = program(lambda data: None)
+    machine.run()
+    reference = seen(machine)
+    machine, _, function = program(lambda data: None)
+    stops = stepped(machine)
+    stops.watch(
+        [DataRange(COUNTER, 4, WRITE), DataRange(_FILLED, 1, WRITE), DataRange(_PUSHED, 8, WRITE)]
+    )
+    found: dict[DataAccess, set[int]] = {}
+    count = 0
+    while stops.go(before=before):
+        assert stops.accessed is not None
+        assert stops.stands_before == before
+        found.setdefault(stops.accessed, set()).add(machine.cpu["rip"])
+        count += 1
+        if before:
+            stops.step()
+            assert stops.accessed is not None
+            assert not stops.stands_before
+    interrupts = int.from_bytes(machine.cpu.memory[COUNTER : COUNTER + 4], "little")
+    assert count == 300 + 300 + interrupts
+    pushes = function + 8
+    behind = {
+        DataAccess(_PUSHED, 8, WRITE): {pushes + 2},
+        DataAccess(COUNTER, 4, WRITE): {HANDLER + 8},
+    }
+    in_front = {
+        DataAccess(_PUSHED, 8, WRITE): {pushes},
+        DataAccess(COUNTER, 4, WRITE): {HANDLER + 2},
+    }
+    filled = found.pop(DataAccess(_FILLED, 1, WRITE))
+    assert len(filled) == 1
+    assert machine.cpu.memory[min(filled) : min(filled) + 2] == b"\xf3\xaa"
+    assert found == (in_front if before else behind)
+    assert seen(machine) == reference
+
+
+def test_loads_are_watched_too() -> None:
+    """A byte of what is loaded is enough; stores are no loads, and what is watched changes."""
+    machine, *_ = program(lambda data: None)
+    stops = stepped(machine)
+    stops.watch([DataRange(_PUSHED + 3, 1, READ)])
+    assert stops.go()
+    assert stops.accessed == DataAccess(_PUSHED, 8, READ)
+    assert machine.cpu["r11"] == machine.cpu["r10"]
+    stops.watch([DataRange(COUNTER + 2, 2, READ | WRITE)])
+    assert stops.go()
+    assert stops.accessed == DataAccess(COUNTER, 4, WRITE)
+    stops.watch([])
+    assert not stops.watches_data
+    assert not stops.go()
+    assert stops.end is not None
+
+
+def test_a_single_step_tells_what_was_accessed() -> None:
+    """mov [0x40000], rax; nop; mov rax, [0x40000]."""
+    machine = bare(b"\x48\x89\x04\x25\x00\x00\x04\x00\x90\x48\x8b\x04\x25\x00\x00\x04\x00\xf4")
+    stops = stepped(machine)
+    stops.watch([DataRange(0x40004, 1, READ | WRITE)])
+    told = []
+    for _ in range(3):
+        stops.step()
+        told.append(stops.accessed)
+    assert told == [DataAccess(0x40000, 8, WRITE), None, DataAccess(0x40000, 8, READ)]
+
+
+def test_another_machine_watches_its_own() -> None:
+    """Two at a time, made in turn: each stops at its own data alone, also when one is gone."""
+    store = b"\xc6\x04\x25\x00\x00\x04\x00\x01\xc6\x04\x25\x08\x00\x04\x00\x02\xf4"
+    first, second, third = stepped(bare(store)), stepped(bare(store)), stepped(bare(store))
+    first.watch([DataRange(0x40008, 1, WRITE)])
+    third.watch([DataRange(0x40000, 1, WRITE)])
+    assert not second.go()
+    assert first.go()
+    assert first.accessed == DataAccess(0x40008, 1, WRITE)
+    first.machine.close()
+    assert third.go()
+    assert third.accessed == DataAccess(0x40000, 1, WRITE)
+    assert not third.go()
+
+
+def test_so_many_data_are_watched() -> None:
+    stops = stepped(bare(b"\xf4"))
+    stops.watch([DataRange(at, 1, WRITE) for at in range(MOST)])
+    with pytest.raises(ValueError, match="16 ranges of data are watched at the most"):
+        stops.watch([DataRange(at, 1, WRITE) for at in range(MOST + 1)])

@@ -13,6 +13,7 @@ from msgspec import Struct
 
 from engine.arch.base import Arch
 from engine.errors import KprobeTuiError
+from engine.fetch.variables import VariableError
 from engine.session.browse import Completion
 from engine.session.program.libraries import ProgramFile
 from engine.session.program.verdicts import Verdicts
@@ -253,7 +254,7 @@ class ScriptCompleter:
                 return []
             scope = self._verdicts.lookup.scope_at(place)
             return [variable.name for variable, _ in scope.entry_places()]
-        except (KprobeTuiError, IndexError):
+        except (KprobeTuiError, VariableError, IndexError):
             return []
 
     def _event_fields(self, group: str, name: str) -> Iterable[str]:

@@ -129,3 +129,12 @@ def test_what_is_refused_is_told_beside_a_list(program: Path) -> None:
     assert done.code == 0
     assert done.out.count("\n") == 1
     assert "it will not be hit" in done.err
+
+
+def test_event_probes_on_probes_are_no_lines_of_linux(program: Path) -> None:
+    words = ("-e", "p:g/x main n=%di", "-e", "e:on g.x n=$n", "-e", "e:w syscalls.sys_enter_write")
+    assert listed(program, *words, "--list-as", "tracefs")[2:] == [
+        "# e:eprobes/on g.x n=$n: Linux has event probes on tracepoints alone",
+        "echo 'e:eprobes/w syscalls.sys_enter_write' >> /sys/kernel/tracing/dynamic_events",
+        "echo 1 > /sys/kernel/tracing/events/eprobes/w/enable",
+    ]

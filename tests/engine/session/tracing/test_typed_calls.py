@@ -1,30 +1,15 @@
 """Arguments and results in the graph, against gdb's `info args` and our `finish`."""
 
 import re
-from contextlib import nullcontext
-from io import BytesIO
 
 import pytest
 from signatures import gdbs_arguments, ours, program, takers
-
-from engine.session.headless.traces import opened_graph
-from engine.session.protocol.config import GuestConfig
-from engine.session.protocol.requests import GraphOptions, GraphRequest
+from typedgraph import graph_lines
 
 _FOREIGN = [pytest.param(arch, marks=pytest.mark.slow) for arch in ("aarch64", "riscv64")]
 _LOST_BY_GDB = {("riscv64", "c"): {"u29", "u34", "u37", "u38", "u54", "u57"}}
 """Functions of an argument whose address is on the stack: GCC 12 describes it wrongly."""
 _STACK = re.compile(r"0x[0-9a-f]{10,}")
-
-
-def graph_lines(path: str, *globs: str) -> list[str]:
-    """The lines of a graph with arguments and results."""
-    out = BytesIO()
-    options = GraphOptions(args=True, retval=True)
-    request = GraphRequest(GuestConfig(path), functions=globs, graph=options)
-    with opened_graph(request, out) as run:
-        run.run(lambda session: nullcontext())
-    return [line.partition("|  ")[2].strip() for line in out.getvalue().decode().splitlines()]
 
 
 @pytest.mark.slow

@@ -77,6 +77,7 @@ def words(completer: ScriptCompleter, program: Path, text: str) -> list[str]:
         ("begin { $x.pri", []),
         ("begin { 12", []),
         ("uprobe:/nowhere:x", []),
+        ("uprobe:libc:getpid { @[args.", []),  # without debug information
         ("nobody:x", []),
         ("begin { system", []),  # what is refused is not offered
     ],
