@@ -15,7 +15,9 @@ from collections.abc import Callable
 from typing import Final
 
 from engine.arch.plan import Mode
+from engine.errors import CommandError
 from engine.session.control.control import Control
+from engine.session.control.file_progress import Reached
 from engine.session.control.running import Abandoned
 from engine.session.guest.terminal import GuestTerminal
 from engine.session.program.opening import OpenedProgram
@@ -27,6 +29,8 @@ ROWS_MAX: Final = 4 << 20
 """Bytes of rows in the outbox from which on the guest waits."""
 OUTPUT_MAX: Final = 1 << 20
 """Bytes of output in the outbox from which on the guest's terminal fills up."""
+_END: Final = b"\r\n"
+"""End of a line as a terminal puts it out."""
 _PATIENCE: Final = 1.0
 """Seconds that the end of a guest waits for its last output to be taken."""
 _AT_ONCE: Final = 0.2
@@ -45,6 +49,8 @@ class Outbox:
         self._wake = wake
         self._events: deque[ev.SessionEvent] = deque()
         self._view: ev.Viewed | None = None
+        self._lines: list[bytes] = []
+        self._moments: list[tuple[int, int]] = []
         self._rows = self._output = 0
         self._room = threading.Condition()
         self._closed = False
@@ -56,19 +62,54 @@ class Outbox:
                 self._room.wait_for(lambda: self._rows < ROWS_MAX or self._closed)
                 self._rows += len(event.data)
             elif isinstance(event, ev.Output):
-                self._room.wait_for(lambda: self._output < OUTPUT_MAX or self._closed)
-                self._output += len(event.data)
-            was_empty = not self._events and self._view is None
+                self._await_room(len(event.data))
+            was_empty = self._is_empty
             if isinstance(event, ev.Viewed):
                 self._view = event
             else:
+                self._end_lines()
                 self._events.append(event)
         if was_empty:
             self._wake()
 
+    def put_line(self, line: bytes, moment: tuple[int, int]) -> None:
+        """Add a line of output; those that follow one another become one event.
+
+        Args:
+            line: its bytes without the end of line.
+            moment: tick and instruction that has written it.
+        """
+        with self._room:
+            self._await_room(len(line) + len(_END))
+            was_empty = self._is_empty
+            self._lines.append(line)
+            self._moments.append(moment)
+        if was_empty:
+            self._wake()
+
+    @property
+    def _is_empty(self) -> bool:
+        return not self._lines and not self._events and self._view is None
+
+    def _await_room(self, size: int) -> None:
+        """Wait until so many more bytes of output may come in."""
+        if self._output >= OUTPUT_MAX:
+            self._room.wait_for(lambda: self._output < OUTPUT_MAX or self._closed)
+        self._output += size
+
+    def _end_lines(self) -> None:
+        """Make an event of the lines that have come in."""
+        if self._lines:
+            data = _END.join((*self._lines, b""))
+            moments = tuple(self._moments)
+            self._events.append(ev.OutputLines(data, *moments[0], moments=moments))
+            self._lines.clear()
+            self._moments.clear()
+
     def take(self) -> list[ev.SessionEvent]:
         """Everything so far, in order; the last view comes last."""
         with self._room:
+            self._end_lines()
             events = list(self._events)
             self._events.clear()
             if self._view is not None:
@@ -173,6 +214,7 @@ class Worker:
         self._closing = False
         self._passing = threading.Lock()
         self._terminal.writing = self._writing
+        self._terminal.passes_by = self._passes_by
         self._threads = (
             threading.Thread(target=self._work, name="engine", daemon=True),
             threading.Thread(target=self._listen, name="terminal", daemon=True),
@@ -193,6 +235,13 @@ class Worker:
     def nudge(self) -> None:
         """Make sure that a running guest has heard; for a timer of the front end."""
         self._control.sight.nudge()
+
+    def how_far(self) -> Reached | None:
+        """The part of the command at hand that is done; None where nobody knows."""
+        try:
+            return self._control.sight.how_far
+        except CommandError:  # the run was given back meanwhile
+            return None
 
     def close(self) -> None:
         """End the run and the threads."""
@@ -253,7 +302,10 @@ class Worker:
             if terminal.echoes:
                 self._pass()
             if terminal.translates_only_ends:  # no trip through the host for each line
-                self.outbox.put(ev.Output(data.replace(b"\n", b"\r\n"), *moment))
+                if data.find(b"\n") == len(data) - 1:
+                    self.outbox.put_line(data[:-1], moment)
+                else:
+                    self.outbox.put(ev.Output(data.replace(b"\n", _END), *moment))
                 return len(data)
             self._pass()  # what is older; it makes room, too
             taken = left = os.write(fd, data)
@@ -268,6 +320,10 @@ class Worker:
                 else:
                     terminal.pending(1)
         return taken
+
+    def _passes_by(self) -> bool:
+        """True if `_writing` would not lead a write through the terminal."""
+        return self._terminal.translates_only_ends and self._control.records_calls
 
     def _all_out(self) -> None:
         """Wait until what the guest wrote is in the outbox: its end comes behind that."""

@@ -119,6 +119,7 @@ def test_strict_mode_keeps_the_trap_flag_out(name: str, root: Path, tmp_path: Pa
     assert (done.code, done.out.strip()) == (0, KINDS["xol/popf"]["out"])
 
 
+@pytest.mark.slow
 @pytest.mark.sysroot
 def test_a_probe_alone(root: Path, tmp_path: Path) -> None:
     """One probe in the whole function; every eighth of them, for time."""

@@ -86,15 +86,11 @@ def test_techniques_and_ways_of_returns(
         assert hits(done) > 100
 
 
+@pytest.mark.slow
 @served
 @pytest.mark.parametrize(
     "kind",
-    [
-        ("p", "350"),
-        pytest.param(("a", "2000"), marks=pytest.mark.slow),
-        pytest.param(("r", "3000"), marks=pytest.mark.slow),
-        pytest.param(("v", "1000"), marks=pytest.mark.slow),
-    ],
+    [("p", "350"), ("a", "2000"), ("r", "3000"), ("v", "1000")],
     ids=lambda kind: kind[0],
 )
 @pytest.mark.parametrize("arch", FIRST_COMPILED)

@@ -72,7 +72,7 @@ ASTRAY: dict[str, int] = {}
 COPIED = {  # forms of files, DAP's bodies, requests taken apart, and the API's own records
     "engine": 1,
     "engine.probes": 1,
-    "engine.session": 10,
+    "engine.session": 9,
     "tui.widgets": 1,
 }
 COMPILED = {"tui.panes": 4, "tui.widgets": 2}  # messages of Textual, whose class has a metaclass

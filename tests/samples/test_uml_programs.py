@@ -259,14 +259,14 @@ def test_a_frame_of_a_program_shows_its_memory(writer: Path) -> None:
     at = int(re.findall(r"#7 +0x(\w+) in inner ", text)[0], 16)
     assert inner.address < at < inner.address + inner.size
     assert f'{known.address:#x} <known>:\t"what the program has"\n' in text
-    assert f"=> {at:#x} <inner+{at - inner.address}>:\tadd rax, 1\n" in text
+    assert f"=> {at:#x} <inner+{at - inner.address}>:\tadd    $0x1,%rax\n" in text
     assert f"inner + {at - inner.address} in section .text of /mnt/deep/work\n" in text
     assert re.search(rf"rip +{at:#x} +{at:#x} <inner\+", text)
-    assert "<+0>:\tsub rsp, 8\n" in text
+    assert "<+0>:\tsub    $0x8,%rsp\n" in text
     assert "cannot" not in text
     # As gdb does, a break is behind `push rbp; mov rbp, rsp`, and the file is named where several
     # are known.
-    assert "<vfs_read+4>:\tpush r15\n" in text
+    assert "<vfs_read+4>:\tpush   %r15\n" in text
     assert re.search(r"vfs_read \+ 4 in section \.text of \S+/linux\.uml$", text.rstrip())
 
 

@@ -5,7 +5,8 @@ carried out now or waits; the table of `handlers` finds what carries it out, and
 where the past is looked at. `control` puts the parts together and begins runs.
 
 - `runs`: how a run begins, what is told of it, what is kept of it.
-- `sight`: the run at hand, what is looked at in it, and its views.
+- `sight`: the run at hand, what is looked at in it, and its views; `file_progress`: how far the
+  file is read that a question needs.
 - `guest`: a guest and all that works on it; `running` moves it, to the places of `motions`,
   in the `stepping_thread` that they began in;
   `focus` is the thread in sight; `editing` changes it, and takes changes back.

@@ -37,6 +37,7 @@ from engine.session.control.tracing_choices import (
     KernelSwitch,
     RunSwitches,
 )
+from engine.session.guest.call_effects import CallEffects
 from engine.session.guest.calling import CallArguments, CallOutcome, FunctionCalls
 from engine.session.guest.session import Session
 from engine.session.guest.terminal import FrontEndStreams
@@ -325,6 +326,11 @@ class Control:
         """Tick and instruction of the call that is carried out; None where none is recorded."""
         return self.sight.place.call_at_hand()
 
+    @property
+    def records_calls(self) -> bool:
+        """True if a call that is carried out now has a moment, which `call_at_hand` gives."""
+        return self.sight.place.records_calls
+
     def _restart(self) -> str:
         self.config = replace(self.config, core=None)
         rows = self.probes.rows
@@ -415,6 +421,8 @@ class Control:
     ) -> CallOutcome:
         """Call a function of the guest on a copy of its memory; what it has left.
 
+        `keep_mapped` and writes of the changed pages carry that over to the guest.
+
         Raises:
             CommandError: the guest does not stand, or the function cannot be called.
         """
@@ -435,6 +443,15 @@ class Control:
             return calls.call(address, given, results, keeps=keeps)
         finally:
             machine.recorder = recorder
+
+    def keep_mapped(self, effects: CallEffects) -> str:
+        """Map in the guest what a called function has mapped in its copy; "" or why not."""
+        if effects.trouble or not effects.mapped:
+            return effects.trouble
+        if self.config.history:
+            return "the function has mapped memory, which a run that is recorded cannot take over"
+        effects.map_in(self.session.machine.current.space)
+        return ""
 
     def close(self) -> None:
         """End all runs and give everything back; whoever asks for attention asks nobody.

@@ -26,6 +26,7 @@ class ProbeEntry(Struct, eq=False):
         defined: of a definition.
         stoppers: probes that stop the guest, one a place.
         earlier: hits in the recorded past, from before it was placed.
+        refused: see `ProbeView`.
     """
 
     row: ProbeRow
@@ -33,6 +34,7 @@ class ProbeEntry(Struct, eq=False):
     defined: Defined | None = None
     stoppers: list[Kprobe] = field(default_factory=list)
     earlier: int = 0
+    refused: str = ""
 
     @property
     def probes(self) -> tuple[Kprobe, ...]:
@@ -124,6 +126,7 @@ class ProbeViews:
             misses=misses,
             pending=waits and not addresses,
             gone=any(ProbeFlags.GONE in probe.flags for probe in probes),
+            refused=entry.refused,
         )
         if view == old:
             return old

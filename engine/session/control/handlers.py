@@ -397,7 +397,9 @@ _RUNS: Final[dict[type[cmd.Command], Motion]] = {
 _STEPS: Final[dict[type[cmd.Command], Motion]] = {
     cmd.StepInsn: lambda running, given: running.steps(given.count, over=False),
     cmd.StepOver: lambda running, given: running.steps(given.count, over=True),
-    cmd.StepLine: lambda running, given: running.step_line(over=given.over, unknown=given.unknown),
+    cmd.StepLine: lambda running, given: running.step_line(
+        over=given.over, unknown=given.unknown, same=given.same
+    ),
     cmd.StepPhase: lambda running, _: running.step_phase(),
     cmd.FinishHit: lambda running, _: running.finish_hit(),
     cmd.Finish: lambda running, _: running.out(),
@@ -447,6 +449,7 @@ class MotionCommands:
             )
             for kind, motion in (_RUNS | _STEPS).items()
         }
+        found[cmd.Finish] = CommandHandler(self._finish, self._leave_hit)
         found |= {kind: CommandHandler(self._travel) for kind in _TRAVELS}
         found[cmd.PhaseBack] = CommandHandler(self._phase_back)
         found[cmd.Origin] = CommandHandler(self._follow_value)
@@ -485,6 +488,17 @@ class MotionCommands:
             self._ended()
         self._moved()
         return running.reason
+
+    def _finish(self, command: cmd.Finish) -> str:
+        """Run to the current function's return; what it has returned, where asked for."""
+        step = partial(self._move, _STEPS[cmd.Finish], False, command)
+        if not command.tells or self._sight.place.here.session.supervisor is not None:
+            return step()
+        told = self._sight.known_words().returning()
+        said = step()
+        running = self._sight.place.here.running
+        arrived = running.state is RunState.STOPPED and running.cause is StopCause.ARRIVED
+        return told() if arrived and said == running.reason else ""
 
     # -- phases of hits in the past -------------------------------------------------------------
 

@@ -130,7 +130,7 @@ class CommandLoop:
         """
         self.refills = refills
         self.following: cmd.Command | None = None
-        self._stepping = False
+        self._stepping = self._in_line = False
         self.table = table
         self._queue, self._sight = queue, sight
         self._telling, self._refresh = telling, refresh
@@ -152,9 +152,16 @@ class CommandLoop:
         try:
             return self.table.carry_out(command)
         finally:
+            queue, later = self._queue, deque[cmd.Command]()
+            if self._in_line:  # what was typed behind a line of words waits for its end
+                queue.ahead, later = later, queue.ahead
             if self.following is not None:
-                self._queue.ahead.appendleft(self.following)
+                queue.ahead.appendleft(self.following)
             self._catch_up(changed=kind_of(command).changes_view)
+            if not queue.cut:
+                queue.ahead.extend(later)
+            elif later and kind_of(later[-1]) is CommandKind.RESTART:
+                queue.ahead.append(later[-1])  # it has cut the line short
 
     def _begin(self, command: cmd.Command) -> None:
         """A command is about to be carried out; nothing is to follow it yet."""
@@ -174,7 +181,11 @@ class CommandLoop:
             following: cmd.Command | None = queue.ahead.popleft()
             while following is not None:
                 self._begin(following)
-                self._telling.attempt(following, self.table.carry_out)
+                outer, self._in_line = self._in_line, kind_of(following) is CommandKind.LINE
+                try:
+                    self._telling.attempt(following, self.table.carry_out)
+                finally:
+                    self._in_line = outer
                 changed = changed or kind_of(following).changes_view
                 following = self.following
             if not queue.ahead and changed:

@@ -82,6 +82,12 @@ class Motions:
         module = self._session.seen.modules.at(pc)
         return module is None or not module.lines.begins_no_statement(pc - module.bias)
 
+    def at_statement(self) -> bool:
+        """True if a statement of the source begins at pc."""
+        pc = self._session.cpu.read_register(self._session.arch.roles.pc)
+        module = self._session.seen.modules.at(pc)
+        return module is not None and module.lines.begins_statement(pc - module.bias)
+
     def line_call(self, *, over: bool, unknown: bool = False) -> Motion | None:
         """In a step by lines: how to pass the call at pc, if it is to be passed.
 

@@ -179,7 +179,8 @@ class ProbeList:
             rules = old.row.rules if old and old.row.rules != NO_TEXTS else None
             refused = self._rules.make(made.event, rules) if rules else []
             self._note(made.event)
-            text = "; ".join([text, *refused])
+            told = f"{made.refused}; here it is placed all the same" if made.refused else ""
+            text = "; ".join(filter(None, [text, *refused, told]))
         return text
 
     def toggle_break(self, place: str) -> str:
@@ -353,12 +354,29 @@ class ProbeList:
         else:
             self._define(row, index)
 
+    def _refused(self, line: str) -> str:
+        """Say why the image's own kernel refuses a definition; "" where it does not.
+
+        Raises:
+            ProbeError: it does, and its rules hold.
+        """
+        kernel = self._tracing.session.opened.kernel
+        if kernel is None:
+            return ""
+        from engine.session.kernel.definition_answers import refusals  # few guests are kernels
+
+        found = next(refusals(kernel, [line]), "")
+        if found and self._mode is Mode.KERNEL:
+            raise ProbeError(found)
+        return found.removeprefix(f"{line}: ")
+
     def _define(self, row: ProbeRow, index: int) -> ProbeEntry | None:
+        refused = self._refused(row.line)
         made = self._tracing.definitions.define_shown(row.line)
         if made is None:
             return None
         defined, placed = made
-        entry = ProbeEntry(row, placed, defined)
+        entry = ProbeEntry(row, placed, defined, refused=refused)
         self.entries.insert(index, entry)
         try:
             if row.stops:

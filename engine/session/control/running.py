@@ -285,12 +285,13 @@ class Running:
             if self.state is not RunState.STOPPED or self.cause is not StopCause.ARRIVED:
                 break
 
-    def step_line(self, *, over: bool, unknown: bool = False) -> None:
+    def step_line(self, *, over: bool, unknown: bool = False, same: bool = False) -> None:
         """Run on to another source line.
 
         Args:
             over: not into functions.
             unknown: into functions without line information, too: their first instruction ends it.
+            same: to the next begin of a statement, be it of the same line.
 
         Raises:
             CommandError: the current one is not known.
@@ -311,7 +312,8 @@ class Running:
                 done += 1
                 if done % _OFTEN == 0:
                     self._session.hooks.attention()
-                if motions.left_line(start) or (unknown and motions.line() is None):
+                left = motions.at_statement() if same else motions.left_line(start)
+                if left or (unknown and motions.line() is None):
                     return
 
         self._move(go)
@@ -373,8 +375,9 @@ class Running:
         """Let the guest move, and see how it stands afterwards."""
         self.state, self.reason = RunState.RUNNING, "stepped"
         self.want("", StopCause.ARRIVED)
-        asks = self._questions.call is not None
-        self._session.hooks.asked_call = self._called if asks else None
+        questions, hooks = self._questions, self._session.hooks
+        hooks.asked_call = self._called if questions.call is not None else None
+        hooks.asked_return = self._returned if questions.returned is not None else None
         self._over, self._stays = None, stays
         try:
             call()
@@ -414,7 +417,7 @@ class Running:
         self._ask()
         while not self.wanted and kernel.exit is None and not (motion and motion.reached):
             self._over = None
-            kernel.resume()
+            kernel.resume(alone=True)
             kernel.wait()  # what is wanted in a blocked call comes after it
             self._ask()
 
@@ -622,15 +625,6 @@ class Running:
         """Hear of signals, system calls, forks and execs."""
         hooks, moments = self._session.hooks, self._session.machine.moments
         hooks.asked_signal = self._signalled
-        before = hooks.syscall_exit
-
-        def returned(number: int, name: str, result: int) -> None:
-            before(number, name, result)
-            ask = self._questions.returned
-            if ask is not None and (text := ask(number, name)):
-                self.want(text, StopCause.EVENT)
-
-        hooks.syscall_exit = returned
         moments.started.append(self._started)
         moments.executed.append(self._executed)
 
@@ -646,6 +640,12 @@ class Running:
         if text:
             self.want(text, StopCause.EVENT)
         return bool(text)
+
+    def _returned(self, number: int, name: str) -> None:
+        ask = self._questions.returned
+        text = ask(number, name) if ask is not None else ""
+        if text:
+            self.want(text, StopCause.EVENT)
 
     def _started(self, maker: Thread, thread: Thread) -> None:
         if thread.process is maker.process:

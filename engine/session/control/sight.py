@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from engine.errors import CommandError
 from engine.image.gofunctions import has_go
+from engine.session.control.file_progress import FileProgress, Reached
 from engine.session.control.guest import DebuggedGuest
 from engine.session.control.past.position import RunPosition
 from engine.session.control.runs import EventTeller, KeptRun
@@ -46,6 +47,9 @@ class TypedWords(Protocol):
     def moved(self) -> None:
         """The guest has moved."""
 
+    def returning(self) -> Callable[[], str]:
+        """Note what a call loses at its return: tells the value behind it, in words."""
+
     def branched(self) -> None:
         """The run at hand is another branch than before."""
 
@@ -77,6 +81,7 @@ class RunSight:
         moves: counts what the guest has done, threads that were chosen and fresh starts.
         frame: number of the frame that is looked at; the guest's motions make it 0.
         goroutines: views list those of a Go program.
+        reading: how far the engine is with the files that words have it read.
     """
 
     def __init__(self, telling: EventTeller, learn: Callable[[], object] | None) -> None:
@@ -91,6 +96,7 @@ class RunSight:
         self.links: tuple[OriginLink, ...] = ()
         self.moves = self.frame = 0
         self.goroutines = False
+        self.reading = FileProgress()
         self._telling = telling
         self._gate = threading.Lock()
         self._hears = False
@@ -168,6 +174,16 @@ class RunSight:
         with self._gate:
             if self._hears and self.here.session.waiting():
                 self.here.session.nudge()
+
+    @property
+    def how_far(self) -> Reached | None:
+        """The part of the work at hand that is done; None where nobody knows.
+
+        Raises:
+            CommandError: the run has been given back.
+        """
+        part = self.place.how_far
+        return self.reading.reached if part is None else (part, "")
 
     # -- what is looked at ------------------------------------------------------------------
 
@@ -266,7 +282,8 @@ class GuestViews:
                     viewing.frames(waiting, own, parked),
                 )
             else:
-                registers, frames = viewing.same_registers(), viewing.same_frames()
+                looked = frame if stands and self._is_shown else 0
+                registers, frames = viewing.same_registers(), viewing.same_frames(looked)
             thread = session.machine.tid
         looked_at = running.state is not RunState.RUNNING and focus.is_runner
         hit = running.hit if looked_at else None

@@ -95,12 +95,22 @@ class RunPosition:
         """The run as a line; None without history."""
         return None if self.travel is None else self.travel.view()
 
+    @property
+    def how_far(self) -> float | None:
+        """The part of the way to another moment that has been gone; from any thread."""
+        return None if self.travel is None else self.travel.how_far
+
     def call_at_hand(self) -> tuple[int, int] | None:
         """Tick and instruction of the call that is carried out; None where none is recorded."""
         travel = self.travel
         if travel is None or travel.recorder.full:
             return None
-        return travel.landmarks.call()
+        return travel.landmarks.call(travel.recorder.call)
+
+    @property
+    def records_calls(self) -> bool:
+        """True if `call_at_hand` knows the moment of a call that is carried out now."""
+        return self.travel is not None and not self.travel.recorder.full
 
     def mark(self, command: cmd.SetMark) -> str:
         """Make the moment at hand a bookmark; in words.

@@ -5,7 +5,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import pairwise
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from msgspec.structs import replace
 
@@ -18,9 +18,6 @@ from engine.history.timeline import Moment
 from engine.linux.machine import Machine
 from engine.linux.schedule import Why
 from engine.linux.thread import Thread
-from engine.session.control.past.backwards import Backwards
-from engine.session.control.past.origins import FollowedPlace
-from engine.session.control.past.search import StopPlace
 from engine.session.control.running import StopQuestions
 from engine.session.guest.past import PastSession, record
 from engine.session.guest.session import Session
@@ -28,6 +25,10 @@ from engine.session.program.recorded import RecordedGuest
 from engine.session.protocol import commands as cmd
 from engine.session.protocol import events as ev
 from engine.session.protocol.views import HistoryView, MarkView, OriginLink, StopCause
+
+if TYPE_CHECKING:
+    from engine.session.control.past.backwards import Backwards
+    from engine.session.control.past.search import StopPlace
 
 CELLS: Final = 256
 """Stretches that a view divides a run into."""
@@ -72,14 +73,21 @@ class Landmarks:
         if not self._written or self._written[-1] != clock:
             self._written.append(clock)
 
-    def call(self) -> tuple[int, int]:
-        """Tick and instruction of the system call that is carried out."""
+    def call(self, behind: tuple[int, int] | None = None) -> tuple[int, int]:
+        """Tick and instruction of the system call that is carried out.
+
+        Args:
+            behind: the tick, and the pc behind the instruction, if they are known.
+        """
         session = self._session
         linux = session.arch.linux
-        pc = session.seen.hooks.original_pc(session.cpu.read_register(session.arch.roles.pc))
+        if behind is None:
+            pc = session.cpu.read_register(session.arch.roles.pc)
+            pc = session.seen.hooks.original_pc(pc)
+            behind = session.cpu.blocks(), pc
+        tick, pc = behind
         before = linux.syscall_before
-        at = pc - linux.syscall_size if before is None else before(pc)
-        return session.cpu.blocks(), at
+        return tick, pc - linux.syscall_size if before is None else before(pc)
 
     def mark(self, name: str, moment: Moment) -> str:
         """Give a moment a name; what it is called.
@@ -192,8 +200,11 @@ class FinishedRecorder:
         wrote: told of what the guest writes, by its bytes.
         full: never; and where it ended then.
         end: the tick at which the record ended.
+        call: none is carried out by this machine's own kernel.
         inputs: what came from the host.
     """
+
+    call: tuple[int, int] | None = None
 
     def __init__(self, journal: Journal, inputs: HostInputs) -> None:
         """All of it is there."""
@@ -308,11 +319,19 @@ class Travel:
         return past
 
     @property
-    def backwards(self) -> Backwards:
+    def backwards(self) -> "Backwards":
         """The motions of the guest of the past."""
         if self._backwards is None:
+            from engine.session.control.past.backwards import Backwards  # few runs go back
+
             self._backwards = Backwards(self.past, self._kept)
         return self._backwards
+
+    @property
+    def how_far(self) -> float | None:
+        """The part of the way to a moment of the past that has been gone; from any thread."""
+        backwards = self._backwards
+        return None if backwards is None else backwards.timeline.how_far
 
     @property
     def _at(self) -> int:
@@ -388,7 +407,7 @@ class Travel:
     def carry_out(
         self,
         command: cmd.Command,
-        places: Callable[[], Sequence[StopPlace]],
+        places: Callable[[], Sequence["StopPlace"]],
         questions: StopQuestions,
     ) -> PastStop:
         """Carry a motion out in the past.
@@ -422,6 +441,8 @@ class Travel:
                 by = backwards.last_register_write(register, tid, callee)
                 return _found(f"written by {by}" if by else "")
             case cmd.Origin(_, register, first, size, tid, callee):
+                from engine.session.control.past.origins import FollowedPlace  # few are asked for
+
                 self.links = backwards.origin(FollowedPlace(register, first, size, tid), callee)
             case cmd.FirstTime(text):
                 return _found(backwards.first_time(questions.condition(text), self.present()))

@@ -154,3 +154,14 @@ def test_backtraces_are_what_a_shadow_stack_says_at_every_instruction(image: str
             steps += 1
         assert steps > 800
         assert len(guest.out.splitlines()) >= len(calls)
+
+
+def test_a_probe_that_the_own_kernel_refuses_is_told_of_and_listed() -> None:
+    with kernel(AMD64_61) as guest:
+        guest.do(cmd.Define("p get_kprobe"), cmd.Define("p gcd"))
+        listed = "get_kprobe is on the kernel's blacklist (kprobes/blacklist)"
+        why = f"Linux 6.1.192 refuses it (EINVAL): {listed}"
+        assert [probe.refused for probe in guest.view.probes] == [why, ""]
+        said = [done.text for done in guest.all(ev.Done)]
+        assert said[0] == f"placed p get_kprobe; {why}; here it is placed all the same"
+        assert said[1] == "placed p gcd"

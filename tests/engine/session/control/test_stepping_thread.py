@@ -188,6 +188,7 @@ def test_a_step_waits_for_its_thread_and_tells_of_its_end(tmp_path: Path) -> Non
     assert "thread 1001 has ended\n" in said(config, *last)
 
 
+@pytest.mark.slow
 def test_a_step_into_a_library_is_the_threads(tmp_path: Path) -> None:
     gcc = tool("gcc")
     (tmp_path / "p.c").write_text(LIBRARY)
