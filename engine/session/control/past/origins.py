@@ -8,7 +8,7 @@ from msgspec import Struct
 from engine.arch.base import Arch, Register
 from engine.arch.dataflow import InsnCopies, ValueCopy, ValuePart
 from engine.arch.machine import Insn, RegisterFile
-from engine.cpu.base import Access
+from engine.cpu.base import Access, StopKind
 from engine.cpu.pagetable import PageTable
 from engine.errors import CommandError, EngineError, GuestFaultError
 from engine.history.timeline import Moment, Timeline
@@ -22,6 +22,8 @@ _LINKS: Final = 200
 """Links of a chain, at the most."""
 _BYTES: Final = 4096
 """Bytes of a value, at the most."""
+_STOPS: Final = 64
+"""Times that an instruction is begun again, at the most."""
 _SHOWN: Final = 16
 """Bytes of a value that are shown."""
 
@@ -263,13 +265,29 @@ class Origins:
         return f"{what}; {which} of the {place.size} from here on"
 
     def _observe(self) -> list[Access]:
-        """Carry the instruction at hand, which accesses memory, out: its accesses."""
-        session = self._session
-        session.machine.current.memory.sync()
-        try:
-            stop, accesses = session.cpu.observe(_ArenaAddresses(session.cpu.page_table))
-        except EngineError:
-            return []
+        """Carry the instruction at hand, which accesses memory, out: its accesses.
+
+        It is begun again where the kernel provides a page first, and once more from its moment
+        where nothing is seen of it: a predicated one accesses nothing.
+        """
+        session, moment = self._session, self._timeline.now()
+        places = _ArenaAddresses(session.cpu.page_table)
+        for last in (False, True):
+            for _ in range(_STOPS):
+                session.machine.current.memory.sync()
+                try:
+                    stop, accesses = session.cpu.observe(places)
+                except EngineError:
+                    return []
+                if stop is None or stop.kind is not StopKind.FAULT:
+                    break
+                session.kernel.handle(stop)
+                if self._timeline.now() != moment:
+                    return []
+            if (stop is None and accesses) or last:
+                break
+            self._go(moment)
+            session.cpu.invalidate_all()
         return accesses if stop is None else []
 
     def _peek(self, address: int, size: int) -> bytes | None:

@@ -8,7 +8,7 @@ not know, that is no mistake.
 
 import random
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 import pytest
@@ -19,7 +19,7 @@ from sessionkit import SAMPLES
 from engine.arch.ia64.rse import skip_up
 from engine.arch.machine import Insn
 from engine.cpu import native
-from engine.cpu.base import Access
+from engine.cpu.base import Access, Stop, StopKind
 from engine.history.journal import Op
 from engine.history.timeline import Moment
 from engine.image.elf import ElfImage
@@ -303,6 +303,36 @@ def test_what_a_call_has_read() -> None:
         (link,) = backwards.origin(FollowedPlace("", address + 17, 1, 1000), None)
         assert link.what.endswith("byte 17: standard input at 0x11")
         assert (link.end, link.value, link.insn) == ("input", hex(ord("a")), "syscall")
+
+
+@pytest.mark.parametrize("missed", [Stop(StopKind.QUANTUM), None])
+def test_an_instruction_that_is_not_seen_at_first(
+    monkeypatch: pytest.MonkeyPatch, missed: Stop | None
+) -> None:
+    """What is not seen at once is no computation: the same links come out."""
+    with recorded(SAMPLES / "x86_64" / "structs") as ran, past(ran) as session:
+        backwards = Backwards(session)
+        backwards.timeline.seek_clock(60)
+        tracer = Tracer(session, backwards)
+        backwards.timeline.start()
+        tracer.live(60)
+        stack = session.cpu.read_register("rsp")
+        cell = next(one for where, one in sorted(tracer.made) if not where and one > stack)
+        wanted = backwards.origin(FollowedPlace("", cell, 1, 1000), None)
+        assert len(wanted) > 1
+        observe, asked = session.cpu.observe, list[Moment]()
+
+        def late(
+            places: Mapping[int, int], call: Callable[[], Stop | None] | None = None
+        ) -> tuple[Stop | None, list[Access]]:
+            if isinstance(places, dict):  # of the search for what has written
+                return observe(places, call)
+            asked.append(backwards.timeline.now())
+            return (missed, []) if asked.count(asked[-1]) == 1 else observe(places)
+
+        monkeypatch.setattr(session.cpu, "observe", late)
+        assert backwards.origin(FollowedPlace("", cell, 1, 1000), None) == wanted
+        assert asked
 
 
 @pytest.mark.skipif(not native.lends(), reason="the host has no AVX2 to lend")
