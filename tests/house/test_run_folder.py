@@ -48,3 +48,14 @@ def test_the_next_run_removes_what_a_killed_one_left(tmp_path: Path) -> None:
     assert {*tmp_path.iterdir()} == {first.path, second.path}
     second.remove()
     first.remove()
+
+
+def test_what_tests_build_is_in_the_folder_of_the_run() -> None:
+    """A folder of one's own in /tmp stays there for ever: hypothesis's is removed by its test."""
+    own = {"runfolder.py", "test_differential.py"}
+    makers = {
+        path.name
+        for path in Path(__file__).parents[1].rglob("*.py")
+        if path != Path(__file__) and "mkdtemp(" in path.read_text()
+    }
+    assert makers == own

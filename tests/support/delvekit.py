@@ -11,9 +11,9 @@ from collections import Counter
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
-from tempfile import mkdtemp
 from typing import Final
 
+from builtonce import built_once
 from compiled import tool
 from gdbwords import said
 from msgspec import Struct
@@ -105,15 +105,15 @@ def built(program: str, build: str, compiler: str = "") -> Path:
         build: one of `FLAGS`.
         compiler: the path of another `go` than the installed one.
     """
-    target = Path(mkdtemp(prefix="go-")) / program
-    command = [compiler or tool("go"), "build", *FLAGS[build], "-o", str(target), "."]
-    subprocess.run(command, cwd=folder(program), check=True)
-    return target
+    command = (compiler or tool("go"), "build", *FLAGS[build])
+    found = built_once(program, command, ".", cwd=folder(program))
+    assert isinstance(found, Path), found
+    return found
 
 
 def masked(text: str) -> str:
     """A text without addresses and without the folders of sources."""
-    return re.sub(r"/\S+/go-\w+/", "/", re.sub(r"0x[0-9a-f]+", "0x...", text))
+    return re.sub(r"/\S+/(?:go|built)-\w+/", "/", re.sub(r"0x[0-9a-f]+", "0x...", text))
 
 
 def _delve_words(asked: str) -> list[str]:

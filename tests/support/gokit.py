@@ -9,9 +9,9 @@ import subprocess
 import sys
 from functools import cache
 from pathlib import Path
-from tempfile import mkdtemp
 from typing import Final
 
+from builtonce import built_once
 from compiled import tool
 
 FOLDER: Final = Path(__file__).parents[1] / "data" / "language" / "go"
@@ -89,10 +89,10 @@ def go_program(*flags: str) -> Path:
     Args:
         flags: for `go build`, those without optimisation where none are given.
     """
-    program = Path(mkdtemp(prefix="go-")) / "values"
-    chosen = flags or ("-gcflags=-N -l",)
-    subprocess.run([tool("go"), "build", *chosen, "-o", program, "."], cwd=FOLDER, check=True)
-    return program
+    command = (tool("go"), "build", *(flags or ("-gcflags=-N -l",)))
+    found = built_once("values", command, ".", cwd=FOLDER)
+    assert isinstance(found, Path), found
+    return found
 
 
 def answers() -> dict[str, list[tuple[str, str, str]]]:

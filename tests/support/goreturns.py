@@ -1,14 +1,13 @@
 """A program of Go that counts its calls, for tests of return probes; each form is built once."""
 
-import os
 import subprocess
 from collections import Counter
 from functools import cache
 from pathlib import Path
-from tempfile import mkdtemp
 from typing import Final
 
 import pytest
+from builtonce import built_once
 from cguest import CHECKOUT
 from compiled import tool
 
@@ -27,19 +26,12 @@ def go_program(size: int, arch: str = "x86_64", *flags: str) -> Path:
         arch: the architecture, by our name.
         flags: for `go build`; `-ldflags` are its own.
     """
-    program = Path(mkdtemp(prefix="go-")) / "returns"
-    command = [tool("go"), "build", *flags, "-ldflags", f"-X main.size={size}"]
-    environment = {**os.environ, "GOARCH": GOARCH[arch], "CGO_ENABLED": "0", "GOFLAGS": ""}
-    done = subprocess.run(
-        [*command, "-o", str(program), str(SOURCE)],
-        env=environment,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    if done.returncode:
-        pytest.skip(f"go cannot build {SOURCE.name}: {done.stderr[-200:]}")
-    return program
+    command = (tool("go"), "build", *flags, "-ldflags", f"-X main.size={size}")
+    environment = {"GOARCH": GOARCH[arch], "CGO_ENABLED": "0", "GOFLAGS": ""}
+    found = built_once("returns", command, SOURCE, environment=environment)
+    if isinstance(found, str):
+        pytest.skip(f"go cannot build {SOURCE.name}: {found}")
+    return found
 
 
 def functions_of(program: Path) -> dict[str, tuple[int, int]]:

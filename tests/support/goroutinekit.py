@@ -11,11 +11,11 @@ import signal
 import subprocess
 from functools import cache
 from pathlib import Path
-from tempfile import mkdtemp
 from time import sleep
 from typing import Any, Final
 
 import pytest
+from builtonce import built_once
 from compiled import tool
 
 FOLDER: Final = Path(__file__).parents[1] / "data" / "goroutines"
@@ -26,10 +26,8 @@ _FRAME: Final = re.compile(r"^\t *\d+  0x\w+ in (.+)\n\t +at .*?:(\d+)$", re.MUL
 
 @cache
 def _built(name: str, flags: tuple[str, ...]) -> Path | str:
-    program = Path(mkdtemp(prefix="goroutines-")) / name
-    command = [tool("go"), "build", *flags, "-o", str(program), f"{name}.go"]
-    done = subprocess.run(command, cwd=FOLDER, capture_output=True, text=True, check=False)
-    return f"go cannot build {name}: {done.stderr[-200:]}" if done.returncode else program
+    found = built_once(name, (tool("go"), "build", *flags), f"{name}.go", cwd=FOLDER)
+    return f"go cannot build {name}: {found}" if isinstance(found, str) else found
 
 
 def go_program(name: str, *flags: str) -> str:

@@ -1,11 +1,10 @@
 """Programs of Rust for tests, each compiled once in a run of the tests."""
 
-import subprocess
 from functools import cache
 from pathlib import Path
-from tempfile import mkdtemp
 
 import pytest
+from builtonce import built_once
 from cguest import CHECKOUT
 from compiled import tool
 
@@ -14,10 +13,9 @@ SOURCES = CHECKOUT / "tests" / "data" / "language"
 
 @cache
 def _built(name: str, flags: tuple[str, ...]) -> Path | str:
-    folder = Path(mkdtemp(prefix="rust-"))
-    command = [tool("rustc"), "--edition", "2021", *flags, "-o", name, str(SOURCES / f"{name}.rs")]
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
-    return f"rustc cannot build {name}: {done.stderr[-200:]}" if done.returncode else folder / name
+    command = (tool("rustc"), "--edition", "2021", *flags)
+    found = built_once(name, command, SOURCES / f"{name}.rs")
+    return f"rustc cannot build {name}: {found}" if isinstance(found, str) else found
 
 
 def rust_program(name: str, *flags: str) -> Path:
