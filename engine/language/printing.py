@@ -290,7 +290,7 @@ class Printer(Struct, frozen=True):
         try:
             return " " + self.string_at(address)[0]
         except GuestFaultError as error:
-            return f" {_unread(error)}"
+            return f" {marked_error(error)}"
 
     def _wide_text(self, address: int, size: int, mark: str) -> str:
         """A text of wider characters in memory in quotes."""
@@ -300,7 +300,7 @@ class Printer(Struct, frozen=True):
                 piece = self.around.read(address + len(found), size)
             except GuestFaultError as error:
                 if not found:
-                    return _unread(error)
+                    return marked_error(error)
                 break
             if not any(piece):
                 more = ""
@@ -373,7 +373,7 @@ class Printer(Struct, frozen=True):
         try:
             held = containers.held(value)
         except GuestFaultError as error:
-            return _unread(error)
+            return marked_error(error)
         if held is None or not held.shown:
             return None
         try:
@@ -384,7 +384,7 @@ class Printer(Struct, frozen=True):
         except GuestFaultError as error:
             if not depth:
                 raise
-            return _unread(error)
+            return marked_error(error)
         if held.text is not None:
             return self._held_text(held)
         parts: list[str] = []
@@ -403,7 +403,7 @@ class Printer(Struct, frozen=True):
                     at = f"{key} = " if held.named else self._index(number)
                     parts.append(f"{at}{text}")
         except GuestFaultError as error:
-            parts.append(_unread(error))
+            parts.append(marked_error(error))
         own_lines = options.pretty if held.named else options.array
         shown = self._braces(parts, depth, own_lines=own_lines and bool(parts), more=more)
         title = escaped(held.title)
@@ -608,8 +608,11 @@ class Printer(Struct, frozen=True):
         return f"[{number}] = " if self.options.indexes else ""
 
 
-def _unread(error: GuestFaultError) -> str:
-    return f"<error: Cannot access memory at address {error.address:#x}>"
+def marked_error(error: Exception) -> str:
+    """What stands in place of a value that cannot be read, as in gdb."""
+    if isinstance(error, GuestFaultError):
+        return f"<error: Cannot access memory at address {error.address:#x}>"
+    return f"<error: {error}>"
 
 
 def formatted(
@@ -726,7 +729,7 @@ def lines_of(
             try:
                 text, taken = printer.string_at(at)
             except GuestFaultError as error:  # a line of its own, as in gdb's val_print_string()
-                text = f"<error: Cannot access memory at address {error.address:#x}>"
+                text = marked_error(error)
                 taken = 1
             yield f"{printer.address(at)}:\t{text}", at + taken
             at += taken

@@ -454,7 +454,8 @@ class Debugger:
             try:
                 self.stops.move(stop, places)
                 if places and (stop.condition or stop.extra):
-                    self.set_condition(stop, stop.condition or stop.extra.removeprefix("if "))
+                    text = stop.condition or stop.extra.removeprefix("if ")
+                    self.set_condition(stop, text, told=False)
                     self.stops.settle(stop)
             except TROUBLE as error:
                 self.complain(f"Error in re-setting breakpoint {stop.number}: {message(error)}")
@@ -478,7 +479,7 @@ class Debugger:
 
     # -- conditions -------------------------------------------------------------------------
 
-    def set_condition(self, stop: UserStop, text: str) -> None:
+    def set_condition(self, stop: UserStop, text: str, *, told: bool = True) -> None:
         """Stop only where an expression holds.
 
         Its names are looked for at each place of a breakpoint, which is passed by where they mean
@@ -487,6 +488,7 @@ class Debugger:
         Args:
             stop: the breakpoint, watchpoint or catchpoint.
             text: the expression, "" for none.
+            told: say where it means nothing; gdb is silent where a library brings a location.
 
         Raises:
             CommandError: it means nothing anywhere.
@@ -510,7 +512,7 @@ class Debugger:
         for number, one in enumerate(locations, 1):
             why = troubles[number - 1] if text else ""
             one.valid = not why
-            if why:
+            if why and told:
                 whole = f"{stop.number}.{number}" if stop.number else f"{number}"
                 self.complain(
                     f"warning: failed to validate condition at location {whole}, disabling:"

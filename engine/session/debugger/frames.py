@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from engine.errors import CommandError, GuestFaultError
 from engine.image.datatypes import TypeKind
-from engine.language.printing import Printer
+from engine.language.printing import Printer, marked_error
 from engine.language.value_types import is_reference
 from engine.language.values import TypedValue
 from engine.linux import vdso
@@ -427,7 +427,7 @@ class SelectedFrames:
             try:
                 return bare_pointer(printer.summary(value) if brief else printer.brief(value))
             except (CommandError, GuestFaultError) as error:
-                return f"<error: {error}>"
+                return marked_error(error)
 
         rule = EntryRule(str(self._settings["print entry-values"]))
         parts: list[str] = []

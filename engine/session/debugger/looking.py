@@ -13,7 +13,7 @@ from engine.language import value_types as ct
 from engine.language.evaluation import type_of
 from engine.language.languages import C
 from engine.language.print_options import PrintOptions
-from engine.language.printing import FORMATS, lines_of, printed
+from engine.language.printing import FORMATS, lines_of, marked_error, printed
 from engine.language.register_types import number_of
 from engine.language.tokens import characters
 from engine.language.type_flags import split_flags
@@ -247,12 +247,12 @@ class Looking:
             try:
                 self.examine(f"/{form} {text}")
             except (CommandError, GuestFaultError) as error:
-                debugger.put(f"<error: {error}>")
+                debugger.put(marked_error(error))
             return
         try:
             shown = self._text(debugger.value(text), _letter(form))
         except (CommandError, GuestFaultError) as error:
-            shown = f"<error: {error}>"
+            shown = marked_error(error)
         debugger.put_value(f"{display.number}: {f'/{form} ' if form else ''}{text} = {shown}")
 
     def display(self, rest: str) -> None:
@@ -430,7 +430,7 @@ class Looking:
             try:
                 text = printer.brief(value)
             except (CommandError, GuestFaultError) as error:
-                text = f"<error: {error}>"
+                text = marked_error(error)
             debugger.put_value(f"{indent}{escaped(variable.name)} = {_plain(text, value.type)}")
 
     def info_args(self, rest: str) -> None:
@@ -564,7 +564,14 @@ class Looking:
         lacking = False
         wide = session.arch.bits // 4 + 2
         loaded = debugger.files.loaded_names(session.seen)
-        for module in debugger.files.modules():
+        loader = main.image.interpreter if main is not None else None
+        # gdb knows the loader before the loader has listed the rest.
+        listed = [name for name, called in loaded.items() if called == loader]
+        listed += [name for name in loaded if name not in listed]
+        turns = {name: turn for turn, name in enumerate(listed)}
+        for module in sorted(
+            debugger.files.modules(), key=lambda one: turns.get(one.name, len(turns))
+        ):
             if module is main or module.name == vdso.NAME:
                 continue  # gdb lists no library without a file
             code = next((one for one in module.image.sections if one.name == ".text"), None)

@@ -23,7 +23,7 @@ from engine.image.variants import RUST
 from engine.language import value_types as ct
 from engine.language.enumerators import named
 from engine.language.print_options import DEFAULT, PrintOptions
-from engine.language.printing import Printer
+from engine.language.printing import Printer, marked_error
 from engine.language.value_types import is_reference
 from engine.language.values import TypedValue
 from engine.session.guest.session import Session
@@ -226,7 +226,7 @@ class TypedValues:
                     address=kept or None,
                 )
             except _TROUBLE as error:
-                return _ended(f"<error: {error}>")
+                return _ended(marked_error(error))
             return _ended("?") if value is None else self._text(value)
 
         return text
@@ -272,7 +272,7 @@ class TypedValues:
             text = bare_pointer(self._printer.text(value))
             return _ended(_ADDRESSED.sub("", text) if brief else text)
         except _TROUBLE as error:
-            return _ended(f"<error: {error}>")
+            return _ended(marked_error(error))
 
 
 def _ended(text: str) -> bytes:
