@@ -29,7 +29,6 @@ from engine.session.protocol.config import Mode, is_recorded_boot
 
 @click.command(
     cls=SteppedCommand,
-    context_settings={"allow_interspersed_args": False},
     uses=(
         ("A kernel with an initial ramdisk", "--initrd initrd.gz vmlinuz"),
         ("With a kprobe from the first instruction on", "-e 'p:my/read vfs_read' vmlinuz"),

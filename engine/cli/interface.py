@@ -65,14 +65,21 @@ class SteppedCommand(GroupedCommand):
     """Keeps the order of -x and -ex, which click would sort by name."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Take them out of the options in front of GUEST, into `ctx.meta`."""
+        """Take them out of the options, into `ctx.meta`.
+
+        They end at GUEST, whose own arguments follow; a kernel has none.
+        """
+        mixed = self.context_settings.get("allow_interspersed_args", True)
         steps: list[tuple[str, str]] = []
         rest: list[str] = []
         words = iter(args)
         for word in words:
             name, given, value = word.partition("=")
             if word == "--" or not word.startswith("-") or word == "-":
-                rest += [word, *words]
+                rest.append(word)
+                if mixed and word != "--":
+                    continue
+                rest += words
                 break
             if name in _STEPS:
                 following = value if given else next(words, None)

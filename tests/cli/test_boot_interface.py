@@ -37,6 +37,14 @@ def test_bad_usage(words: tuple[str, ...], told: str, tmp_path: Path) -> None:
     assert "Traceback" not in done.err
 
 
+def test_options_may_follow_the_kernel(tmp_path: Path) -> None:
+    """A kernel has no arguments of its own."""
+    words = ("--boot", str(image_path(AMD64_61)), "-ex", "frobnicate", "--batch")
+    done = run(*words, cwd=tmp_path)
+    assert (done.code, done.out) == (1, "")
+    assert done.err.startswith('Undefined command: "frobnicate"')
+
+
 @needs_host_code
 @pytest.mark.slow
 def test_words_of_a_file_and_of_the_command_line(tmp_path: Path) -> None:
