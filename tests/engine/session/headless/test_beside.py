@@ -7,7 +7,8 @@ import signal
 import subprocess
 import sys
 import time
-from contextlib import nullcontext
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 
 import pytest
 from msgspec.structs import asdict, replace
@@ -183,24 +184,22 @@ def test_times_are_those_of_the_first_run_where_it_has_any() -> None:
     assert fed.io.difference == "write(1, 'more') where the plain run did nothing more"
 
 
-def started(*words: str) -> "subprocess.Popen[bytes]":
-    """`kprobe-tui diff` of a sample."""
+@contextmanager
+def started(*words: str) -> "Iterator[subprocess.Popen[bytes]]":
+    """`kprobe-tui diff` of a sample, which is ended with the test."""
     name, *args = words
-    return subprocess.Popen(
-        [
-            sys.executable,
-            "-m",
-            "tui",
-            "diff",
-            *args[:-1],
-            str(SAMPLES / "x86_64" / name),
-            *args[-1:],
-        ],
+    command = [sys.executable, "-m", "tui", "diff", *args[:-1]]
+    with subprocess.Popen(
+        [*command, str(SAMPLES / "x86_64" / name), *args[-1:]],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         cwd=CHECKOUT,
-    )
+    ) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
 
 
 @pytest.mark.slow
@@ -224,9 +223,9 @@ def test_a_signal_is_the_second_run_s_once_the_first_has_ended(number: signal.Si
     with started("loop", "--served", "-f", "mix", "4000000") as process:
         assert process.stdout is not None
         assert process.stdout.readline().startswith(b"rounds 4000000")
-        time.sleep(1)  # the first run comes to its end
+        time.sleep(5)  # the first run comes to its end, on a busy machine too
         process.send_signal(number)
-        _, err = process.communicate(timeout=60)
+        _, err = process.communicate(timeout=200)
     assert process.returncode == 1, err
     assert b"the probes have an effect" in err
 
