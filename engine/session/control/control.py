@@ -209,6 +209,7 @@ class Control:
             unwinder=self._standing.unwinder,
         )
         session.hooks.attention = self.loop.hear
+        session.calls = self.sight.place.present.session.calls
         past.running.state = RunState.STOPPED
         return past
 

@@ -616,7 +616,7 @@ class Moving:
             for line in news:
                 debugger.put(line)
         if view.state is RunState.ENDED:
-            debugger.calls.forget()
+            debugger.calls.ended()
             if debugger.control.session.left_standing:
                 self._tell_cut_short(before)
             else:

@@ -34,6 +34,8 @@ from engine.session.protocol.views import RunState, StopCause
 if TYPE_CHECKING:
     from engine.session.debugger.debugger import Debugger
 
+_PAST: Final = 1000
+"""Calls of a recorded run that are over and whose frames its past still shows."""
 _ALLOCATOR: Final = "malloc"
 _TERMINATE: Final = "_ZSt9terminatev"
 """std::terminate()"""
@@ -152,14 +154,14 @@ class ProgramCalls:
         try:
             with control.changed():
                 entered = enter(session, machine.registers, address, given, back)
+                frame = CalledFrame(back, entered.sp, before)
+                self.frames.append(frame)  # for the view of this moment
         except BaseException:
             self._put_back(before)
             raise
         thread.kept_signal = None
-        frame = CalledFrame(back, entered.sp, before)
         call = ProgramCall(name, frame, thread.tid, stop)
         self._calls.append(call)
-        self.frames.append(frame)
         debugger.frames.moved()
         try:
             if self._end is None:
@@ -268,15 +270,13 @@ class ProgramCalls:
         control, stop = debugger.control, call.stop
         over = self._calls[self._calls.index(call) :]
         del self._calls[-len(over) :]
-        if not control.config.history:  # else it may still be looked at in the past
-            for one in over:
-                self.frames.remove(one.frame)
+        self._drop([one.frame for one in over])
         if self._end is not None and not self._calls:
             ended, self._end = self._end, None
             debugger.stops.delete(ended)
-        debugger.forget_kept()
+        thread = control.sight.here.focus.thread
         self._put_back(call.frame.registers)
-        control.session.machine.current.kept_signal = stop.kept
+        thread.kept_signal, thread.kept_call = stop.kept, None
         debugger.stops.reached[:], debugger.pending[:] = stop.reached, stop.pending
         debugger.signal = stop.signal
         running = control.sight.here.running
@@ -292,10 +292,23 @@ class ProgramCalls:
                 if session.cpu.read_register(name) != value:
                     session.machine.registers.write_register(name, value)
 
+    def _drop(self, over: list[CalledFrame]) -> None:
+        """Forget frames of calls that are over, but for those that the past may show."""
+        if self._debugger.control.config.history:
+            lasting = {id(one.frame) for one in self._calls}
+            past = [one for one in self.frames if id(one) not in lasting]
+            over = past[: max(len(past) - _PAST, 0)]
+        gone = {id(one) for one in over}
+        self.frames[:] = [one for one in self.frames if id(one) not in gone]
+
     def forget(self) -> None:
-        """The program is another one, or has ended: nothing is called any more."""
-        self._calls.clear()
+        """The program is about to be another one, of which nothing was called."""
+        self.ended()
         self.frames = []
+
+    def ended(self) -> None:
+        """The program has ended, and no function of it returns any more."""
+        self._calls.clear()
         if self._end is not None:
             ended, self._end = self._end, None
             self._debugger.stops.delete(ended)
