@@ -303,7 +303,9 @@ class Moving:
         self._lock(command)
         debugger.move(command)
         if debugger.calls.returned() is not call:
-            self.told(before)
+            if self.told(before):  # in the past, where nothing is put back
+                self._tell_stop()
+                returned.tell()
             return
         tell = returned.tell_later()
         debugger.calls.leave(call)

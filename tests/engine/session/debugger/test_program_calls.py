@@ -165,6 +165,22 @@ def test_conditions_count_and_false_ones_stop_nothing(program: str) -> None:
     assert found["info breakpoints"][-1].strip() == "breakpoint already hit 1 time"
 
 
+@pytest.mark.slow
+def test_a_display_whose_function_stops_is_not_shown_at_that_stop(program: str) -> None:
+    found = _answers(program, "display twice(2)", "break twice", "next", "bt", "undisplay 1")
+    assert sum("Breakpoint 2, twice (n=2)" in line for line in found["next"]) == 1
+    assert "1: twice(2) = <error: The program being debugged stopped" in "".join(found["next"])
+    assert _frames(found["bt"]) == ["twice", BETWEEN, "work", "main"]
+
+
+@pytest.mark.slow
+def test_commands_of_a_breakpoint_go_on_behind_a_call(program: str) -> None:
+    words = ("tbreak 51", "commands", "print twice(4)", "print seen", "end", "continue")
+    lines = said(GuestConfig(program), "break work", "run", *words, "bt").splitlines()
+    assert lines[-4:-2] == ["$1 = 8", "$2 = 6"]
+    assert _frames(lines) == ["work", "main"]
+
+
 def test_a_breakpoint_at_the_first_instruction_stops(program: str) -> None:
     found = _answers(program, "break *twice", "print twice(7)", "stepi", "bt", "continue", "bt 9")
     assert tuple(found["print twice(7)"][3:]) == STOPPED
