@@ -284,8 +284,8 @@ class Moving:
         jumped, outer = frames.all[number].source == TAIL, number + 1
         while outer + 1 < len(frames.all) and frames.all[outer].source == TAIL:
             outer += 1  # nothing returns to what has jumped away
-        call = debugger.calls.of_frame(frames.all[outer])
-        if call is not None:
+        if frames.all[outer].source == CALLED:
+            call = debugger.calls.of_frame(frames.all[outer])
             self._finish_call(call, returned, cmd.Continue() if number else cmd.Finish())
             return
         if not (self._moved(cmd.Finish()) if not number else self._returned_to(outer)):
@@ -295,17 +295,16 @@ class Moving:
             returned.tell()
 
     def _finish_call(
-        self, call: ProgramCall, returned: ReturnedValue, command: cmd.Command
+        self, call: ProgramCall | None, returned: ReturnedValue, command: cmd.Command
     ) -> None:
         """Run until a function that was called in the program has returned; tell its result."""
         debugger = self._debugger
         before = debugger.thread
         self._lock(command)
         debugger.move(command)
-        if debugger.calls.returned() is not call:
-            if self.told(before):  # in the past, where nothing is put back
+        if call is None or debugger.calls.returned() is not call:
+            if self.told(before):  # in the past, where the registers have been put back
                 self._tell_stop()
-                returned.tell()
             return
         tell = returned.tell_later()
         debugger.calls.leave(call)

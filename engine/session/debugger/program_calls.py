@@ -265,11 +265,12 @@ class ProgramCalls:
         return next((one for one in self._calls if one.frame.sp == sp), None)
 
     def leave(self, call: ProgramCall) -> None:
-        """Have the program where it stood before a call; calls within it are over, too."""
+        """Have the thread where it stood before a call; its calls within that are over, too."""
         debugger = self._debugger
         control, stop = debugger.control, call.stop
-        over = self._calls[self._calls.index(call) :]
-        del self._calls[-len(over) :]
+        later = self._calls[self._calls.index(call) :]
+        over = [one for one in later if one.thread == call.thread]
+        self._calls = [one for one in self._calls if one not in over]
         self._drop([one.frame for one in over])
         if self._end is not None and not self._calls:
             ended, self._end = self._end, None

@@ -20,7 +20,6 @@ from engine.linux.fs.vfs import OpenFile
 from engine.linux.machine import Machine
 from engine.linux.space import AddressSpace
 from engine.linux.turns import PLAIN, Replay
-from engine.session.guest.called_frames import CalledFrame
 from engine.session.guest.loading import LoadedGuest
 from engine.session.guest.outputs import OutputFile, OutputFiles
 from engine.session.program.opening import OpenedProgram
@@ -29,6 +28,7 @@ from engine.session.protocol.report import Report, Reports
 
 if TYPE_CHECKING:
     from engine.language.user_printers import UserPrinters
+    from engine.session.guest.called_frames import CalledFrame
     from engine.session.guest.probing import Probing
     from engine.session.guest.schedule_file import ScheduleFile
     from engine.session.guest.watchpoints import Watchpoints
