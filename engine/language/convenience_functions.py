@@ -83,7 +83,8 @@ def pattern_of(text: bytes) -> re.Pattern[bytes]:
         raise CommandError(f"Invalid regexp: {error}") from None
 
 
-def _truth(around: Surroundings, *, holds: bool) -> TypedValue:
+def truth_value(around: Surroundings, *, holds: bool) -> TypedValue:
+    """True or false as the language at hand has it."""
     return made(ct.BOOL if around.is_cpp else ct.INT, int(holds), around.order)
 
 
@@ -93,12 +94,12 @@ def _strlen(around: Surroundings, given: list[TypedValue]) -> TypedValue:
 
 def _streq(around: Surroundings, given: list[TypedValue]) -> TypedValue:
     first, second = (string_of(around, one) for one in given)
-    return _truth(around, holds=first == second)
+    return truth_value(around, holds=first == second)
 
 
 def _regex(around: Surroundings, given: list[TypedValue]) -> TypedValue:
     text, pattern = (string_of(around, one) for one in given)
-    return _truth(around, holds=pattern_of(pattern).match(text) is not None)
+    return truth_value(around, holds=pattern_of(pattern).match(text) is not None)
 
 
 def _memeq(around: Surroundings, given: list[TypedValue]) -> TypedValue:
@@ -108,7 +109,7 @@ def _memeq(around: Surroundings, given: list[TypedValue]) -> TypedValue:
     if length > MOST:
         raise CommandError(f"{length} bytes are too many to compare")
     first, second = (_bytes_at(around, one, length) for one in given[:2])
-    return _truth(around, holds=first == second)
+    return truth_value(around, holds=first == second)
 
 
 def _bytes_at(around: Surroundings, value: TypedValue, length: int) -> bytes:
@@ -125,7 +126,7 @@ def _as_string(around: Surroundings, given: list[TypedValue]) -> TypedValue:
 
 
 def _isvoid(around: Surroundings, given: list[TypedValue]) -> TypedValue:
-    return _truth(around, holds=given[0].type.resolved.kind is TypeKind.VOID)
+    return truth_value(around, holds=given[0].type.resolved.kind is TypeKind.VOID)
 
 
 FUNCTIONS: Final[dict[str, ConvenienceFunction]] = {

@@ -1,7 +1,7 @@
 """Calls of functions of C++: which of several is meant, and what it is given.
 
-Functions are called on a copy of the program's memory, as everywhere; what a result leads to is
-read from what the function has left there.
+What a result leads to is read from the memory that the function has left, which may be a copy of
+the program's own.
 """
 
 from collections.abc import Sequence

@@ -37,8 +37,8 @@ from engine.session.control.tracing_choices import (
     KernelSwitch,
     RunSwitches,
 )
-from engine.session.guest.call_effects import CallEffects
-from engine.session.guest.calling import CallArguments, CallOutcome, FunctionCalls
+from engine.session.guest.calling import CallOutcome, FunctionCalls
+from engine.session.guest.entering import CallArguments, check
 from engine.session.guest.session import Session
 from engine.session.guest.terminal import FrontEndStreams
 from engine.session.program.opening import OpenedProgram
@@ -209,6 +209,7 @@ class Control:
             unwinder=self._standing.unwinder,
         )
         session.hooks.attention = self.loop.hear
+        session.calls = self.sight.place.present.session.calls
         past.running.state = RunState.STOPPED
         return past
 
@@ -421,10 +422,23 @@ class Control:
     ) -> CallOutcome:
         """Call a function of the guest on a copy of its memory; what it has left.
 
-        `keep_mapped` and writes of the changed pages carry that over to the guest.
-
         Raises:
             CommandError: the guest does not stand, or the function cannot be called.
+        """
+        self.check_calls()
+        calls = FunctionCalls(self.session, self.sight.here.probing, self.queue.halted)
+        machine = self.session.machine
+        recorder, machine.recorder = machine.recorder, None  # it leaves no trace
+        try:
+            return calls.call(address, given, results, keeps=keeps)
+        finally:
+            machine.recorder = recorder
+
+    def check_calls(self) -> None:
+        """See that functions of the guest can be called where it stands.
+
+        Raises:
+            CommandError: they cannot.
         """
         if self.sight.place.of_recording or self.sight.place.in_past:
             raise CommandError(
@@ -436,22 +450,18 @@ class Control:
             raise CommandError("The program does not stand where a function can be called.")
         if not self.sight.here.focus.is_runner:
             raise CommandError("Functions are called by the thread that runs.")
-        calls = FunctionCalls(self.session, self.sight.here.probing, self.queue.halted)
-        machine = self.session.machine
-        recorder, machine.recorder = machine.recorder, None  # it leaves no trace
-        try:
-            return calls.call(address, given, results, keeps=keeps)
-        finally:
-            machine.recorder = recorder
+        check(self.session)
 
-    def keep_mapped(self, effects: CallEffects) -> str:
-        """Map in the guest what a called function has mapped in its copy; "" or why not."""
-        if effects.trouble or not effects.mapped:
-            return effects.trouble
-        if self.config.history:
-            return "the function has mapped memory, which a run that is recorded cannot take over"
-        effects.map_in(self.session.machine.current.space)
-        return ""
+    @contextmanager
+    def changed(self) -> Iterator[None]:
+        """The guest, which stands, is changed meanwhile: part of its history, not to be undone."""
+        place = self.sight.place
+        with place.edited(), self.sight.here.focus.visit():
+            yield
+        place.change()
+        self.sight.moves_on()
+        self.sight.here.running.origin = ""
+        self.refresh()
 
     def close(self) -> None:
         """End all runs and give everything back; whoever asks for attention asks nobody.

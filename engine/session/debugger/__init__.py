@@ -14,7 +14,7 @@
   as their virtual functions tell, `applying` carries words out for several frames or threads,
   `elsewhere` answers those that are not here; `settings` are what `set` and `show` name
   (`inert_settings` those that change nothing, `output_log` the file of `set logging`),
-  `kept_calls` calls functions whose effects on memory stay,
+  `program_calls` calls functions where the program stands,
   `marker_values` those of static probes, `own_functions` what `$_NAME` means, `signal_info` what
   `$_siginfo` does; `returned` is the value that `finish` prints; `past_conditions` keeps what an
   expression meant at the place where the user typed it, for searches of the moments at which it

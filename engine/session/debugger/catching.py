@@ -10,6 +10,7 @@ from engine.session.debugger.elsewhere import unknown
 from engine.session.debugger.places import PlaceMissingError, WantedPlace
 from engine.session.debugger.rust_panics import ENTRIES, PanicMessages
 from engine.session.debugger.signal_rules import (
+    CRASHES,
     HEADING,
     OWN,
     SignalTable,
@@ -291,12 +292,16 @@ class Catching:
         ]
         if caught and self._stopped_by(caught, f"signal {name}"):
             return SignalAnswer(stops=True, passes=rule.passed)
-        if rule.stop:
+        # An interface lets signals pass, but for those that would end an expression's call.
+        stops = rule.stop or (
+            debugger.attached and debugger.calls.is_running and number in CRASHES
+        )
+        if stops:
             debugger.signal = number
         elif rule.told:
             debugger.put("")
             debugger.put(received_text(number))
-        return SignalAnswer(stops=rule.stop, passes=rule.passed)
+        return SignalAnswer(stops=stops, passes=rule.passed)
 
 
 def received_text(number: int, culprit: str = "") -> str:

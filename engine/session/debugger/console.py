@@ -106,6 +106,10 @@ class Console:
         debugger = self._debugger
         if self._speaking or self._control.state is not RunState.STOPPED:
             return
+        call = debugger.calls.returned()
+        if call is not None:
+            debugger.calls.leave(call)
+            return
         if not debugger.stops.reached and not debugger.displays:
             return
         self._said.clear()

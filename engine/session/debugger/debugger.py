@@ -4,6 +4,7 @@ import re
 import shlex
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from functools import partial
 from time import monotonic
 from typing import Final
 
@@ -26,16 +27,17 @@ from engine.linux.space import AddressSpace
 from engine.linux.thread import KeptSignal
 from engine.session.control.control import Control
 from engine.session.debugger.frames import SelectedFrames, Sources
-from engine.session.debugger.kept_calls import KeptCalls
 from engine.session.debugger.named_threads import NamedThreads
 from engine.session.debugger.output_log import OutputLog
 from engine.session.debugger.own_functions import OwnFunctions
 from engine.session.debugger.places import BlockKey, CodePlace, PlaceFinder, WantedPlace
+from engine.session.debugger.program_calls import CallLeftError, ProgramCalls
 from engine.session.debugger.script import ScriptLine
 from engine.session.debugger.settings import SettingValues
 from engine.session.debugger.signal_rules import SignalTable
 from engine.session.debugger.stops import UserBreakpoint, UserStop, UserStops
-from engine.session.guest.calling import CallArguments, CallOutcome
+from engine.session.guest.calling import CallOutcome
+from engine.session.guest.entering import CallArguments
 from engine.session.guest.session import Session
 from engine.session.inspect.frame_scope import FrameScope
 from engine.session.inspect.program_files import Files
@@ -96,7 +98,8 @@ class Debugger:
         arguments: the program's, as they were typed.
         changed: its arguments or its environment have been, since it was loaded.
         confirm: questions are asked; in scripts they answer themselves.
-        calls_stay: what called functions do to memory stays, as a word is carried out.
+        calls_stay: functions are called in the program itself, as a word is carried out.
+        calls: calls them.
         watches: asked between two instructions, once there was notice: which watchpoints stop the
             guest, "" for none.
         pending_breakpoints: what becomes of a breakpoint whose place no file has: "on" lets it
@@ -129,7 +132,7 @@ class Debugger:
         if attached:  # as the panes beside the words have instructions
             self.settings.begin("disassembly-flavor", "intel")
         own = OwnFunctions(self)
-        self.calls_stay, self._kept_calls = False, KeptCalls(self, guard)
+        self.calls_stay, self.calls = False, ProgramCalls(self)
         self._functions, self._computed = {**FUNCTIONS, **own.all}, own.variables
         self._out, self._captures = out, 0
         self.log = OutputLog(self.settings, remote=remote)
@@ -213,6 +216,7 @@ class Debugger:
     def renew(self) -> None:
         """Take up another run of the program."""
         session = self._looked_at = self.control.session
+        session.calls = self.calls.frames
         self.threads = NamedThreads(self.control)
         self.files = files = Files(session, self.stored)
         self.places = PlaceFinder(session, files, lambda: self.frames.seen, files.modules)
@@ -413,6 +417,7 @@ class Debugger:
 
     def restart(self) -> None:
         """Put the program back to its beginning, with the same breakpoints."""
+        self.calls.forget()
         self.move(cmd.Restart())
         self.started = self.changed = False
         self.renew()
@@ -618,12 +623,15 @@ class Debugger:
             called=lambda name: self.frames.scope_of(name),
             expand=self._expanded,
             spoken=self.spoken,
-            read_register=self._read_register,
+            read_register=partial(self._read_register, number),
             stored=stored,
         )
 
-    def _read_register(self, name: str) -> int:
-        """A register of the thread in sight."""
+    def _read_register(self, number: int, name: str) -> int:
+        """A register of the thread in sight, as code behind a frame has left it."""
+        interrupted = self.frames.interrupted(number) if number and self.calls.frames else None
+        if interrupted is not None:
+            return interrupted.registers[name]
         with self.control.sight.visit():
             return self.control.session.cpu.read_register(name)
 
@@ -668,7 +676,7 @@ class Debugger:
         stay = self.calls_stay and not self.settings["calls-on-copy"]
         of_kernel = self.control.session.supervisor is not None  # whose memory is all of its RAM
         if stay and not of_kernel:
-            return self._kept_calls.call(address, given, results)
+            return self.calls.call(address, given, results)
         with self._guard():
             return self.control.call(address, given, results, keeps=keeps)
 
@@ -734,6 +742,8 @@ class Debugger:
         scope = self.scope
         try:
             return evaluate(text, scope)
+        except CallLeftError:
+            raise
         except CommandError as error:
             self._complain_of_names(text, scope, error)
             raise

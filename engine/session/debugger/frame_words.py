@@ -3,9 +3,10 @@
 from engine.errors import CommandError
 from engine.language.languages import LANGUAGE_NAMES
 from engine.session.debugger.debugger import Debugger
+from engine.session.debugger.frames import shown_function
 from engine.session.inspect.saved_registers import saved_registers
 from engine.session.inspect.tail_calls import TAIL
-from engine.session.protocol.frames import GuestFrame
+from engine.session.protocol.frames import CALLED, GuestFrame
 
 
 class FrameWords:
@@ -28,7 +29,7 @@ class FrameWords:
         scope = frames.scope()
         callers = frames.all[number + 1 :]
         put(f"Stack level {number}, frame at {frame.cfa or 0:#x}:")
-        name = f" in {frame.function}" if frame.function else ""
+        name = f" in {shown_function(frame.function)}" if frame.function else ""
         file = debugger.files.written(frame.file)
         where = f" ({file}:{frame.line})" if file else ""
         after = self._after(number)
@@ -43,6 +44,12 @@ class FrameWords:
             put(f" {around[0]}, {around[1]}")
         elif around:
             put(f" {around[0]}")
+        if frame.source == CALLED:
+            put(" Arglist at unknown address.")
+            sp = (after.registers.get(roles.sp, 0) if after is not None else 0) or 0
+            before = sp + session.arch.bits // 8
+            put(f" Locals at unknown address, Previous frame's sp is {before:#x}")
+            return
         if scope.scope is not None:
             language = LANGUAGE_NAMES.get(scope.scope.language, "")
             if language:

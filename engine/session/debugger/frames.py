@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable, Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import Final
 
@@ -24,7 +25,7 @@ from engine.session.inspect.frame_scope import FrameScope
 from engine.session.inspect.stored_program import StoredProgram
 from engine.session.inspect.tail_calls import TAIL, TailCalls
 from engine.session.inspect.value_lines import bare_pointer
-from engine.session.protocol.frames import GuestFrame
+from engine.session.protocol.frames import CALLED, GuestFrame
 
 _MANY: Final = frozenset((TypeKind.RECORD, TypeKind.ARRAY))
 _UNTRUE: Final = re.compile(r"^_Z|\.cold\b|\.constprop\b|\.isra\b|\.part\b")
@@ -334,6 +335,9 @@ class SelectedFrames:
     def depth(self, number: int) -> int:
         """The number of functions inlined into each other from a frame's outwards."""
         frames, depth = self.all, 0
+        if frames[number].source == TAIL:  # a jump leaves no frame of what was inlined there
+            module = self._session.seen.modules.at(frames[number].pc)
+            return 0 if module is None else sum(1 for _ in module.inlined_at(frames[number].pc - 1))
         while number + depth < len(frames) and frames[number + depth].inlined:
             depth += 1
         return depth
@@ -344,6 +348,12 @@ class SelectedFrames:
         cfa = frames[number].cfa
         inner = (frames[at] for at in range(number - 1, -1, -1))
         return next((one for one in inner if one.cfa != cfa), None)
+
+    def interrupted(self, number: int) -> GuestFrame | None:
+        """The frame within a frame that a call of the debugger has interrupted; None for none."""
+        frames = self.all[: number + 1]
+        found = [outer for inner, outer in pairwise(frames) if inner.source == CALLED]
+        return found[-1] if found else None
 
     def printer(self, scope: FrameScope) -> Printer:
         """Prints values of a frame."""
@@ -379,9 +389,7 @@ class SelectedFrames:
         name = frame.function
         if "{lambda(" in name and "<lambda(" in scope.debug_function:
             name = scope.debug_function
-        is_lambda = "lambda(" in name  # gdb leaves its parameters there
-        is_bare = frame.file and not is_lambda
-        name = (bare_name(name) if is_bare else name) or "??"
+        name = (shown_function(name) if frame.file else name) or "??"
         name = scope.source_function or name
         if frame.inlined or _UNTRUE.search(name):
             name = bare_name(scope.debug_function) or name
@@ -446,6 +454,11 @@ class SelectedFrames:
         if not frame.file:
             return ""
         return self.sources.line(frame.file, frame.line)
+
+
+def shown_function(name: str) -> str:
+    """A function's name as a frame shows it: without parameters, where gdb can take them off."""
+    return name if "lambda(" in name or "[abi:" in name else bare_name(name)
 
 
 def _read(path: str) -> list[str] | None:

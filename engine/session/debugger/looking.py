@@ -44,6 +44,7 @@ class Looking:
         self._debugger, self._assembly = debugger, assembly
         self._unit, self._letter, self._last_letter = 4, "x", ""
         self._next = self._count_before = 0
+        self._displaying = False
         self.listing = SourceListing(debugger)
 
     # -- values -----------------------------------------------------------------------------
@@ -224,9 +225,15 @@ class Looking:
 
     def show_displays(self) -> None:
         """Show what the user wants to see at each stop."""
-        for display in self._debugger.displays.values():
-            if display.on:
-                self.show_display(display)
+        if self._displaying:
+            return  # a function of a display has stopped: its stop shows none, or it had no end
+        self._displaying = True
+        try:
+            for display in self._debugger.displays.values():
+                if display.on:
+                    self.show_display(display)
+        finally:
+            self._displaying = False
 
     def show_display(self, display: Display) -> None:
         """Show one of them; one whose names mean nothing here is left out."""

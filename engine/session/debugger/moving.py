@@ -14,6 +14,7 @@ from engine.session.debugger.debugger import Debugger
 from engine.session.debugger.looking import Looking
 from engine.session.debugger.past_conditions import PastConditions
 from engine.session.debugger.places import WantedPlace
+from engine.session.debugger.program_calls import ProgramCall
 from engine.session.debugger.returned import ReturnedValue
 from engine.session.debugger.signal_rules import signal_name, signal_number, signal_text
 from engine.session.debugger.stops import (
@@ -25,6 +26,7 @@ from engine.session.debugger.stops import (
 )
 from engine.session.inspect.tail_calls import TAIL
 from engine.session.protocol import commands as cmd
+from engine.session.protocol.frames import CALLED
 from engine.session.protocol.kinds import CommandKind, kind_of
 from engine.session.protocol.views import OriginLink, RunState, StopCause
 
@@ -55,7 +57,8 @@ class Moving:
         self._debugger = debugger
         self._looking = looking
         self._conditions = PastConditions(debugger)
-        self._alone = False
+        self._alone = self._left_call = False
+        debugger.calls.tell = self.told
         self.at_stop: Callable[[], object] = lambda: None
         self.skips: Callable[[str, str], bool] = lambda function, file: False
 
@@ -75,6 +78,8 @@ class Moving:
         waits = debugger.state is RunState.READY and (whole or not debugger.started)
         if not waits or debugger.changed:
             debugger.restart()
+        for stop in debugger.stops.all.values():
+            stop.hits = 0
         debugger.started = True
 
     def start(self, rest: str) -> None:
@@ -115,7 +120,7 @@ class Moving:
     def call(self, rest: str) -> None:
         """Call a function: print its result, unless it has none.
 
-        Of a kernel image it runs as any code does, stops included; of a program on a copy.
+        Of a kernel image it runs as any code does, stops included.
         """
         debugger = self._debugger
         if debugger.control.session.supervisor is None:
@@ -279,11 +284,32 @@ class Moving:
         jumped, outer = frames.all[number].source == TAIL, number + 1
         while outer + 1 < len(frames.all) and frames.all[outer].source == TAIL:
             outer += 1  # nothing returns to what has jumped away
+        if frames.all[outer].source == CALLED:
+            call = debugger.calls.of_frame(frames.all[outer])
+            self._finish_call(call, returned, cmd.Continue() if number else cmd.Finish())
+            return
         if not (self._moved(cmd.Finish()) if not number else self._returned_to(outer)):
             return
         self._tell_stop()
         if not jumped:
             returned.tell()
+
+    def _finish_call(
+        self, call: ProgramCall | None, returned: ReturnedValue, command: cmd.Command
+    ) -> None:
+        """Run until a function that was called in the program has returned; tell its result."""
+        debugger = self._debugger
+        before = debugger.thread
+        self._lock(command)
+        debugger.move(command)
+        if call is None or debugger.calls.returned() is not call:
+            if self.told(before):  # in the past, where the registers have been put back
+                self._tell_stop()
+            return
+        tell = returned.tell_later()
+        debugger.calls.leave(call)
+        self._tell_stop()
+        tell()
 
     # -- backwards --------------------------------------------------------------------------
 
@@ -472,9 +498,9 @@ class Moving:
 
         stops = [self._own(place.address, reached)]
         try:
-            if caller is not None and caller.pc != place.address:
+            if caller is not None and caller.pc != place.address and caller.source != CALLED:
                 stops.append(self._own(caller.pc, left))
-            if self._moved(cmd.Continue()):
+            if self._moved(cmd.Continue()) or self._left_call:
                 self._tell_stop()
         finally:
             for stop in stops:
@@ -492,7 +518,8 @@ class Moving:
         debugger.frames.moved()
         if debugger.interactive:
             debugger.put(f"Continuing at {address:#x}.")
-        self.go(cmd.Continue())
+        if not self._tell_here():
+            self.go(cmd.Continue())
 
     def return_(self, rest: str) -> None:
         """Leave a function without carrying the rest of it out: return [EXPR]."""
@@ -511,6 +538,12 @@ class Moving:
         kind: CType = INT if declared is None else declared
         value = Evaluator(scope).operators.cast(debugger.value(rest), kind) if rest else None
         target = frames.all[number + 1]
+        call = debugger.calls.of_frame(target)
+        if call is not None:
+            debugger.calls.leave(call)
+            if debugger.interactive:
+                self._looking.show_frame()
+            return
         known = dict(target.registers)
         if session.arch.roles.pc not in known or session.arch.roles.sp not in known:
             raise CommandError("The caller's registers are not known.")
@@ -534,7 +567,7 @@ class Moving:
         pid = debugger.control.session.machine.first.pid
         hits = {stop.number: stop.hits for stop in debugger.stops.all.values()}
         debugger.restart()
-        for number, count in hits.items():  # as in gdb they are forgotten by the next `run`
+        for number, count in hits.items():  # they are forgotten by the next `run`
             if number in debugger.stops.all:
                 debugger.stops.all[number].hits = count
         debugger.put(f"[Inferior 1 (process {pid}) killed]")
@@ -573,12 +606,18 @@ class Moving:
             before: the thread that was looked at before.
         """
         debugger = self._debugger
+        call = debugger.calls.returned()
+        self._left_call = call is not None
+        if call is not None:
+            debugger.calls.leave(call)
+            return False
         view, reached = debugger.control.view(), debugger.stops.reached
         news = debugger.threads.news()
         if debugger.settings["print thread-events"] and not debugger.attached:
             for line in news:
                 debugger.put(line)
         if view.state is RunState.ENDED:
+            debugger.calls.ended()
             if debugger.control.session.left_standing:
                 self._tell_cut_short(before)
             else:

@@ -10,6 +10,7 @@ from engine.language.convenience_functions import (
     pattern_of,
     string_of,
     text_value,
+    truth_value,
 )
 from engine.language.surroundings import Surroundings
 from engine.language.values import TypedValue, made
@@ -83,13 +84,13 @@ class OwnFunctions:
     @staticmethod
     def _is(around: Surroundings, names: Iterator[str], given: TypedValue) -> TypedValue:
         wanted = string_of(around, given).decode(errors="replace")
-        return made(ct.INT, int(any(name == wanted for name in names)), around.order)
+        return truth_value(around, holds=any(name == wanted for name in names))
 
     @staticmethod
     def _matches(around: Surroundings, names: Iterator[str], given: TypedValue) -> TypedValue:
         pattern = pattern_of(string_of(around, given))
         found = any(pattern.match(name.encode()) for name in names)
-        return made(ct.INT, int(found), around.order)
+        return truth_value(around, holds=found)
 
     def _caller_is(self, around: Surroundings, given: list[TypedValue]) -> TypedValue:
         return self._is(around, self._names(around, given), given[0])

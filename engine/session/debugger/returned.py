@@ -1,5 +1,7 @@
 """The value of a function that `finish` has run to its return, in gdb's words."""
 
+from collections.abc import Callable
+from functools import partial
 from typing import Final
 
 from engine.arch.frames import Flow
@@ -9,6 +11,7 @@ from engine.image.datatypes import TypeKind
 from engine.image.gotypes import shape_of
 from engine.image.scopes import Scope
 from engine.language.languages import GO
+from engine.language.values import TypedValue
 from engine.session.debugger.debugger import Debugger
 from engine.session.inspect.go_results import GoResults
 from engine.session.protocol.frames import GuestFrame
@@ -69,14 +72,19 @@ class ReturnedValue:
 
     def tell(self) -> None:
         """Print the value, now that the function has returned; nothing for void."""
-        kind, debugger = self._kind, self._debugger
         if self._results is not None:
             self._tell_go(self._results)
-            return
+        else:
+            self.tell_later()()
+
+    def tell_later(self) -> Callable[[], None]:
+        """Read the value, now that the function has returned: what is given prints it."""
+        kind, debugger = self._kind, self._debugger
         if kind is None or kind.kind is TypeKind.VOID:
-            return
+            return lambda: None
         scope = debugger.frames.scope(0)
         why = ""
+        value: TypedValue | None
         try:
             value = scope.results.value(
                 kind,
@@ -88,11 +96,15 @@ class ReturnedValue:
             value, why = None, f": {error}"
         if value is None:
             text = f"Value returned has type: {kind.text}. Cannot determine contents{why}"
-            debugger.put(text)
-            return
+            return partial(debugger.put, text)
+        value = value.remembered()
+        return partial(self._tell_value, value)
+
+    def _tell_value(self, value: TypedValue) -> None:
+        debugger = self._debugger
         text = "<not displayed>"
         if debugger.settings["print finish"]:
-            text = debugger.frames.printer(scope).text(value)
+            text = debugger.frames.printer(debugger.frames.scope(0)).text(value)
         debugger.put_value(f"Value returned is ${debugger.remember(value)} = {text}")
 
     def _tell_go(self, function: Scope) -> None:

@@ -218,6 +218,16 @@ _OTHERS: Final = (
     _switch(
         "calls-on-copy", "Functions are called on a copy of memory, which is dropped: {}.", False
     ),
+    _switch(
+        "unwindonsignal",
+        "Unwinding of stack if a signal is received while in a call dummy is {}.",
+        False,
+    ),
+    _switch(
+        "unwind-on-terminating-exception",
+        "Unwind stack if a C++ exception is unhandled while in a call dummy is {}.",
+        True,
+    ),
     _switch("step-mode", "Mode of the step operation is {}.", False),
     _switch("trace-commands", "State of GDB CLI command tracing is {}.", False),
     _switch("print finish", "Printing of return value after `finish' is {}.", True),

@@ -155,6 +155,10 @@ class SignalTable:
             yield f"{signal_name(number):<13} {stop}\t{told}\t{passed}\t\t{signal_text(number)}"
 
 
+CRASHES: Final = frozenset(
+    (sig.SIGSEGV, sig.SIGBUS, sig.SIGILL, sig.SIGFPE, sig.SIGABRT, sig.SIGSYS)
+)
+"""Signals that code gets for what it does itself."""
 ACTIONS: Final = {
     "stop": (("stop", True), ("told", True)),
     "nostop": (("stop", False),),

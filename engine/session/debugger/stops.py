@@ -659,7 +659,8 @@ def placed_text(stop: UserBreakpoint, displacement: int = 0) -> str:
     if first.file and many == 1:
         where = f": file {first.written}, line {first.line}."
     elif first.file and stop.wanted is not None:
-        where = f": {stop.wanted.text}."
+        text = f"{first.file}:{stop.wanted.line}" if stop.wanted.current else stop.wanted.text
+        where = f": {text}."
     count = f" ({many} locations)" if many > 1 else ""
     return f"{kind} {stop.number} at {first.address - displacement:#x}{where}{count}"
 

@@ -244,6 +244,8 @@ class Watching:
         """Asked between two instructions: which watchpoints stop the guest, in words."""
         debugger = self._debugger
         told, self._told = self._told, {}
+        if debugger.calls.is_running:
+            return ""  # as in gdb, whose watchpoints wait until an expression has its value
         stops, reached = debugger.stops, []
         debugger.frames.moved()
         try:

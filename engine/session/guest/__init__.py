@@ -5,8 +5,10 @@ adds the probes when somebody asks for them (`resolving` knows the code that ind
 stand for in a guest): in each address space their machinery and what stands
 for them there is a `probed_space`, whose code `guest_code` knows. `outputs` are the files of the
 host's that a run writes, the schedule's (`schedule_file`) among them. `terminal` is a terminal of
-the guest's own. `watchpoints` watch bytes in each address space, `calling` calls a function of the
-guest's on a copy of its memory, `called_functions` plants what a kernel image's are served. `past`
+the guest's own. `watchpoints` watch bytes in each address space, `entering` stands at the begin of
+a function with its arguments given, `calling` calls one on a copy of the memory, of which
+`changed_pages` are told, and `called_frames` are those of calls in the guest itself.
+`called_functions` plants what a kernel image's are served. `past`
 is a guest that is lived through again, `branch` a live one that is brought to a moment of
 another's; where that one is in a recording, `granted` are the files of this host that it sees
 from there on. `kernel_stacks`, `kernel_tasks` and `user_programs` are what a guest knows of its

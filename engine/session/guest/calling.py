@@ -2,10 +2,10 @@
 
 The thread that stands goes on in the copy, with the function's arguments in its registers and a
 return address where nothing is mapped; the fault there is the return. Registers, memory, heap and
-mappings are as they were afterwards; what the function has done to memory is told, so that it can
-be carried over. What leaves the process, as text that is written, has
-happened; so has what the function does to shared memory and to descriptors. Other threads do not
-run meanwhile: a function that waits is given up.
+mappings are as they were afterwards; the pages that the function has changed are told with its
+result. What leaves the process, as text that is written, has happened; so has what the function
+does to shared memory and to descriptors. Other threads do not run meanwhile: a function that waits
+is given up.
 """
 
 import struct
@@ -15,45 +15,24 @@ from typing import Final
 
 from msgspec import Struct
 
-from engine.arch.abivalues import Bank
 from engine.errors import CommandError
 from engine.guest.hooks import SignalAnswer
 from engine.linux import signals as sig
 from engine.linux.signals import PendingSignals
 from engine.linux.space import AddressSpace
 from engine.linux.thread import Thread
-from engine.session.guest.call_effects import CallEffects, call_effects
+from engine.session.guest.changed_pages import changed_pages
+from engine.session.guest.entering import CallArguments, enter
 from engine.session.guest.probing import Probing
 from engine.session.guest.session import Session
 
 _RETURN: Final = 0x40
 """The return address: below all that can be mapped, and aligned for every architecture."""
-_RED_ZONE: Final = 512
-_ALIGNED: Final = 16
 _LEAVING: Final = frozenset(
     ("exit", "exit_group", "execve", "execveat", "fork", "vfork", "clone", "clone3")
 )
 """Calls that would be there afterwards, or take the process away."""
 _ALL: Final = (1 << 64) - 1
-
-
-class CallArguments(Struct, frozen=True):
-    """Arguments of a call.
-
-    Attributes:
-        whole: numbers and pointers, cut to a register; bytes are put on the stack, and their
-            address is the argument.
-        real: floating-point numbers as the bits of their registers.
-        stack: values that are passed on the stack.
-        room: bytes that the caller gives for the result, whose address is passed; 0 for none.
-        makes: a constructor is called: the room is its object, and its address the first argument.
-    """
-
-    whole: tuple[int | bytes, ...] = ()
-    real: tuple[int, ...] = ()
-    stack: tuple[bytes, ...] = ()
-    room: int = 0
-    makes: bool = False
 
 
 class CallOutcome(Struct, frozen=True):
@@ -62,17 +41,12 @@ class CallOutcome(Struct, frozen=True):
     Attributes:
         registers: those of its result, by name.
         room: the address that was given for the result; 0 for none.
-        effects: what it has done to memory.
+        pages: memory that is other than the program's own, by the address of each page.
     """
 
     registers: dict[str, int]
     room: int = 0
-    effects: CallEffects = CallEffects()
-
-    @property
-    def pages(self) -> dict[int, bytes]:
-        """Memory that it has changed, by the address of each page."""
-        return self.effects.pages
+    pages: dict[int, bytes] = {}
 
 
 class FunctionCalls:
@@ -109,17 +83,13 @@ class FunctionCalls:
         """
         session = self._session
         thread = session.machine.current
-        if session.arch.returns is not None:
-            raise CommandError("Functions are not called on this architecture.")
-        if thread.wait is not None or thread.kept_call is not None:
-            raise CommandError("The program is in the middle of a system call.")
         old = thread.space
         with self._aside(thread):
-            room = self._enter(address, given)
+            entered = enter(session, session.cpu, address, given, _RETURN)
             self._run(thread)
             values = session.cpu.read_registers(tuple(results))
-            effects = call_effects(old, thread.space) if keeps else CallEffects()
-        return CallOutcome(dict(zip(results, values, strict=True)), room, effects)
+            pages = changed_pages(old.memory, thread.space.memory) if keeps else {}
+        return CallOutcome(dict(zip(results, values, strict=True)), entered.room, pages)
 
     # -- the copy ---------------------------------------------------------------------------
 
@@ -179,64 +149,6 @@ class FunctionCalls:
         new.memory.activate()
 
     # -- the call ---------------------------------------------------------------------------
-
-    def _enter(self, address: int, given: CallArguments) -> int:
-        """Put the arguments where the function looks for them (the processor's ELF ABI).
-
-        Returns:
-            The address of the room for the result; 0 for none.
-        """
-        session = self._session
-        arch, cpu = session.arch, session.cpu
-        memory, word = session.machine.current.memory, arch.bits // 8
-        order = arch.byteorder
-        sp = cpu.read_register(arch.roles.sp) - _RED_ZONE
-        whole: list[int] = []
-        room = 0
-        if given.room:
-            room = sp = (sp - given.room) & -_ALIGNED
-            memory.write(room, bytes(given.room))
-            hidden = arch.abi.calls is not None and arch.abi.calls.hidden_result
-            if given.makes or hidden:
-                whole.append(room)
-        for one in given.whole:
-            if isinstance(one, bytes):
-                sp = (sp - len(one)) & -_ALIGNED
-                memory.write(sp, one)
-                whole.append(sp)
-            else:
-                whole.append(one)
-        registers = arch.probes.arguments
-        calls = arch.abi.calls
-        vectors = 0 if calls is None or calls.own_format else len(calls.vectors)
-        if len(whole) > len(registers) or len(given.real) > vectors:
-            raise CommandError(
-                f"Functions are called with up to {len(registers)} arguments here, "
-                f"and {vectors} floating-point ones."
-            )
-        names = [register.name for register in arch.registers]
-        results = arch.abi.results
-        floats = results().banks[Bank.FLOAT] if results is not None else ()
-        first = names.index(floats[0]) if given.real else 0
-        for name, value in zip(names[first:], given.real, strict=False):
-            cpu.write_register(name, value)
-        for name, value in zip(registers, whole, strict=False):
-            cpu.write_register(name, value & (1 << arch.bits) - 1)
-        pushed = b"".join(one + bytes(-len(one) % word) for one in given.stack)
-        sp = (sp - len(pushed)) & -_ALIGNED
-        if pushed:
-            memory.write(sp, pushed)
-        if room and results is not None and room not in whole:
-            cpu.write_register(results().entry, room)
-        if arch.roles.link is None:
-            sp -= word
-            memory.write(sp, _RETURN.to_bytes(word, "little" if order == "little" else "big"))
-            cpu.write_register(arch.linux.result, len(given.real))  # for variadic functions
-        else:
-            cpu.write_register(arch.roles.link, _RETURN)
-        cpu.write_register(arch.roles.sp, sp)
-        cpu.write_register(arch.roles.pc, address)
-        return room
 
     def _run(self, thread: Thread) -> None:
         """Run the function to its return."""

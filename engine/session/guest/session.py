@@ -28,6 +28,7 @@ from engine.session.protocol.report import Report, Reports
 
 if TYPE_CHECKING:
     from engine.language.user_printers import UserPrinters
+    from engine.session.guest.called_frames import CalledFrame
     from engine.session.guest.probing import Probing
     from engine.session.guest.schedule_file import ScheduleFile
     from engine.session.guest.watchpoints import Watchpoints
@@ -73,6 +74,7 @@ class Session(LoadedGuest):
         standstill: says more of a guest in which all threads wait for each other.
         tasks: says where the tasks of a guest are that is a kernel.
         trace: the backtrace of the thread that runs, in lines; none where nobody takes any.
+        calls: functions that a debugger has called in the program, for backtraces over them.
     """
 
     def __init__(
@@ -98,6 +100,7 @@ class Session(LoadedGuest):
             ("stopped: deadlock: every thread waits for another one, and nothing can wake any",)
         )
         self.trace: Callable[[], Iterable[str]] = lambda: ()
+        self.calls: list[CalledFrame] = []
         self._written = [0, 0]
         self._running = False
         self.outputs = OutputFiles(self.opened.paths.host)

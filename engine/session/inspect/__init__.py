@@ -1,7 +1,8 @@
 """A standing guest looked at: backtraces, variables, the views that front ends show.
 
 `backtrace` and `frame_variables` describe frames, whose values open as `value_lines`; `tail_calls`
-finds frames of functions that have ended in a jump, `frame_scope` is what names mean in a frame;
+finds frames of functions that have ended in a jump, `called_functions` those behind calls that a
+debugger has made in the program; `frame_scope` is what names mean in a frame;
 its parts are `frame_registers`, `frame_memory` and `variable_places`. `program_files` are the
 files with the names, `linkmap` the list of them that the program's loader keeps, `cpp_names` finds
 those of C++, `frame_values` tells where a computed variable is, `saved_registers` where a frame

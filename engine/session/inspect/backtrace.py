@@ -20,7 +20,8 @@ from engine.image.gofunctions import go_name, has_go
 from engine.linux.space import AddressSpace
 from engine.probes.trampoline import NAME
 from engine.session.guest.session import Session
-from engine.session.protocol.frames import GuestFrame
+from engine.session.inspect.called_functions import joined
+from engine.session.protocol.frames import CALLED, GuestFrame
 from engine.unwind.compare import UNWINDERS, Comparison, by_name
 from engine.unwind.expression import ReadMemory
 from engine.unwind.returnchain import ReturnChain
@@ -247,6 +248,14 @@ class Backtraces:
                     lambda registers, more: found.walk(registers, limit=more),
                     limit,
                 )
+            if self._session.calls:
+                walk = joined(
+                    self._session.arch,
+                    self._session.calls,
+                    walk,
+                    lambda registers, more: found.walk(registers, limit=more),
+                    limit,
+                )
         else:
             walk = chosen.walk(self.view, self.trampoline, known, limit)
         frames = [self._kernel_frame(syscall, known)] if syscall else []
@@ -314,6 +323,7 @@ class Backtraces:
         thread = 0 if user is None else user.thread.tid
         location = modules.locate(frame.place)
         module, symbol = location.module, location.symbol
+        module = module if frame.source != CALLED else None
         path = module.name if module is not None else ""
         line = module.line_at(frame.lookup) if module is not None else None
         file, number = line or ("", 0)
@@ -339,7 +349,7 @@ class Backtraces:
             )
             file, number, trampoline = call.file, call.line, False
         name = symbol.demangled if symbol is not None else location.engine.partition("+")[0]
-        name = go_name(name)
+        name = go_name(name) if frame.source != CALLED else ""
         if not name and frame.pc == self.trampoline:
             name = TRAMPOLINE_NAME
         if not name and self._session.supervisor is not None:

@@ -29,7 +29,8 @@ from engine.language.user_printers import UserPrinters
 from engine.language.value_types import CType, MadeType
 from engine.language.values import MemoryPlace, Order, Place, RegisterPlace, TypedValue, made
 from engine.linux.space import AddressSpace
-from engine.session.guest.calling import CallArguments, CallOutcome
+from engine.session.guest.calling import CallOutcome
+from engine.session.guest.entering import CallArguments
 from engine.session.guest.session import Session
 from engine.session.inspect.backtrace import LOOKED_AT, space_of
 from engine.session.inspect.cpp_names import CppNames
@@ -743,7 +744,7 @@ class FrameScope:
             raise CommandError("Left operand of assignment is not an lvalue.")
 
     def construct(self, address: int, kind: CType, arguments: list[TypedValue]) -> TypedValue:
-        """Make an object by a constructor, on a copy of the memory."""
+        """Make an object by a constructor."""
         if self._call is None:
             raise CommandError("Functions of the program are not called here.")
         room = max(kind.size or 0, 1)
@@ -764,7 +765,7 @@ class FrameScope:
         return replace(found, pages=outcome.pages, kept=True)
 
     def call(self, address: int, result: CType, arguments: list[TypedValue]) -> TypedValue:
-        """Call a function on a copy of the memory."""
+        """Call a function of the program."""
         if self._call is None:
             raise CommandError("Functions of the program are not called here.")
         results, language = self.results, self.language.code

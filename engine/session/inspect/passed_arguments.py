@@ -10,7 +10,7 @@ from engine.image.datatypes import DataType, TypeKind
 from engine.image.rust_passing import RUST, rust_parts
 from engine.image.valueshapes import UnknownShapeError, shape_of
 from engine.language.values import Order, TypedValue
-from engine.session.guest.calling import CallArguments
+from engine.session.guest.entering import CallArguments
 
 
 def passed_arguments(

@@ -65,11 +65,13 @@ class TailCalls:
             pc = link + here.bias
             around = here.symbol_at(pc - 1)
             line = here.line_at(pc - 1)
+            inlined = next(iter(here.inlined_at(pc - 1)), None)
+            name = around.demangled if around is not None else ""
             found.append(
                 replace(
                     outer,
                     pc=pc,
-                    function=around.demangled if around is not None else "",
+                    function=name if inlined is None else inlined.name,
                     offset=link - around.address if around is not None else 0,
                     file=line[0] if line is not None else "",
                     line=line[1] if line is not None else 0,

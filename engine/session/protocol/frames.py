@@ -6,9 +6,12 @@ format of their own (DAP's StackFrame, gdb's `#0  main () at a.c:5`) translate a
 """
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
 from msgspec import Struct, field
+
+CALLED: Final = "called"
+"""The source of a frame that stands for a call which a debugger has made in the program."""
 
 
 class VariableView(Struct, frozen=True):
@@ -44,10 +47,11 @@ class GuestFrame(Struct, frozen=True):
         number: place in the backtrace, 0 for the innermost frame; frames of inlined calls and of
             a system call that is being made count.
         cfa: the canonical frame address, None where it is not known.
-        source: what found the frame: "cfi", "prologue", "framepointer", "trampoline", "syscall".
+        source: what found the frame: "cfi", "prologue", "framepointer", "trampoline", "syscall",
+            or CALLED.
         trampoline: a return probe catches the callee's return to here.
         inlined: the function has been inlined into the next frame, whose pc and CFA it shares.
-        signal: a signal has put the frame there.
+        signal: no function's frame: a signal has put it there, or a call of a debugger's (CALLED).
         registers: register name to value, as far as the unwinder knows them in this frame.
         thread: id of the thread whose memory the addresses are of, 0 for the thread that runs: a
             kernel that is the guest runs the frame's program in a process of its own.
@@ -78,7 +82,9 @@ class GuestFrame(Struct, frozen=True):
 
     @property
     def title(self) -> str:
-        """The function's name, or gdb's words for the frame that a signal has put there."""
+        """The function's name, or gdb's words for a frame that is none of a function's."""
+        if self.source == CALLED:
+            return "<function called from gdb>"
         return "<signal handler called>" if self.signal else self.function
 
     def as_json(self) -> dict[str, Any]:

@@ -123,7 +123,7 @@ def test_a_breakpoint_is_on_the_overload_that_is_named(classes: str) -> None:
 
 
 def test_methods_lambdas_and_coroutines_show_what_they_see(classes: str) -> None:
-    start = ("break look", "run", "continue", "up")
+    start = ("break look", "run", "continue", "delete", "up")
     lines = ("p n", "p *this", "p add(1)", "p shared_count", "p Counter::shared_count")
     assert answers(classes, start, lines) == {
         "p n": "9",

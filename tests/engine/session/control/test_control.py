@@ -13,7 +13,7 @@ from msgspec import structs
 
 from engine.errors import CommandError
 from engine.session.control.control import Control
-from engine.session.guest.calling import CallArguments
+from engine.session.guest.entering import CallArguments
 from engine.session.protocol import commands as cmd
 from engine.session.protocol import events as ev
 from engine.session.protocol.config import GuestConfig

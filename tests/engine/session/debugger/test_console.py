@@ -120,3 +120,33 @@ def test_signals_stop_the_guest_for_who_says_so() -> None:
         crashing.do(cmd.Continue())
         assert "SIGSEGV" in crashing.view.reason
         assert crashing.view.exit_code is None
+
+
+def test_keys_lead_out_of_a_function_that_a_word_has_called(guest: Held) -> None:
+    say(guest, "break fibonacci if n == 5")
+    guest.do(cmd.Continue())
+    stood = guest.view
+    assert say(guest, "print fibonacci(4)") == "$1 = 3"
+    assert guest.view.pc == stood.pc
+    say(guest, "condition 1 n == 3")
+    assert "stopped while in a function called from GDB" in refusal(guest, "print fibonacci(3)")
+    titles = [frame.title for frame in guest.view.frames]
+    assert titles[:3] == ["fibonacci", "<function called from gdb>", "fibonacci"]
+    assert titles[2:] == [frame.title for frame in stood.frames]
+    guest.do(cmd.Continue())  # by a key: the call ends, and nothing is said
+    assert (guest.view.pc, guest.view.frames[0].cfa) == (stood.pc, stood.frames[0].cfa)
+    assert guest.view.state is RunState.STOPPED
+    assert [row.value for row in guest.view.registers] == [row.value for row in stood.registers]
+    assert [probe.row.id for probe in guest.view.probes] == [1], "its own stop is gone"
+
+
+def test_a_fault_in_a_function_that_a_word_has_called_stops_at_an_interface() -> None:
+    with held(sample("x86_64", "crash")) as crashing:
+        Console(crashing.control, crashing._tell)
+        say(crashing, "break find_entry")
+        crashing.do(cmd.Continue())
+        why = refusal(crashing, "print same_key((char *)8, key)")
+        assert why.startswith("The program being debugged was signaled while in a function")
+        assert crashing.view.exit_code is None
+        assert say(crashing, "return").startswith("#0  find_entry (")
+        assert crashing.view.frames[0].function == "find_entry"

@@ -15,13 +15,16 @@ import pytest
 from storedwords import FOLDER, GDB, ask, commands, stored, unpacked
 
 _WHY: Final = {
-    "called": "breakpoints do not stop in a function that is called; gdb's do, and leave it there",
+    "artificial": "gdb shows a parameter that the compiler has made and nobody gives",
     "choice": "of several functions of a name gdb takes another one, or more of them",
+    "folder": "the folder of the source file is not told by the program, and gdb takes its own",
     "functions": "gdb lists functions of its own, and of what is not here",
+    "inlined": "gdb takes the first instructions of an inlined function for its caller's line",
     "library": "names inside of libraries, by their debug information, or after the end",
     "more": "gdb cannot answer that",
     "news": "threads that come and go are told at the stop, behind the program's output",
     "order": "of two faults another one is told",
+    "pieces": "gdb puts a structure together whose parts are in no memory",
     "safe": "control characters in a program's texts are made fit for a terminal",
     "schedule": "threads take turns by the emulator's clock, on stacks of their own places",
     "settings": "a setting that changes nothing here says so",

@@ -1,4 +1,4 @@
-"""Functions of a guest are called on a copy of its memory, which is carried over or dropped."""
+"""Functions of a guest are called on a copy of its memory, which is dropped, or in the guest."""
 
 import subprocess
 import threading
@@ -71,6 +71,7 @@ def test_results_are_fetched_and_effects_stay_or_are_taken_back(
     said = _said(
         program,
         f"set calls-on-copy {dropped}",
+        "disable",
         *(f"print {each}" for each in RESULTS),
         "set var one.sum = 10",
         'call say("hi")',
@@ -97,7 +98,7 @@ def test_calls_that_fail_leave_the_program_where_it_was(
 ) -> None:
     said = _said(
         program,
-        *FAILURES,
+        *("set calls-on-copy on", *FAILURES),
         *("print follow(0)", "print raised()", "bt 1", "delete", "continue"),
     )
     assert said[: len(FAILURES)] == [f"! {why}" for why in FAILURES.values()]
@@ -119,17 +120,19 @@ def test_a_function_that_does_not_return_is_interrupted(program: str) -> None:
             threading.Timer(0.5, halt).start()  # before the call, the word itself is ended
         yield
 
-    words = ("break add", "run", "delete", "echo forever\\n", "print forever()", "print count")
-    steps = [("command", line) for line in words]
+    words = ("break add", "run", "delete", "set calls-on-copy on")
+    asked = ("echo forever\\n", "print forever()", "print count")
+    steps = [("command", line) for line in (*words, *asked)]
     batch(GuestConfig(program), steps, said.append, said.append, Mode.KERNEL, guard)
     assert said[-2:] == ["Interrupted in the function; nothing of the call stays.", "$1 = 0\n"]
 
 
-def test_a_call_is_no_hit_of_what_is_placed_there(
+def test_a_call_on_a_copy_is_no_hit_of_what_is_placed_there(
     program: str, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    """A function that has a breakpoint is called as if it had none."""
-    said = _said(program, "break half", "print half(add(3, 4))", "info breakpoints", "delete")
+    """A function that has a breakpoint is called on a copy as if it had none."""
+    words = ("break half", "print half(add(3, 4))", "info breakpoints", "delete")
+    said = _said(program, "set calls-on-copy on", *words)
     assert "$1 = 3.5" in said
     assert [line for line in said if "already hit" in line] == ["\tbreakpoint already hit 1 time"]
 
