@@ -66,7 +66,7 @@ def test_a_browser_and_a_guest_share_what_was_opened() -> None:
         here = session.probes().verdicts.main
         assert here.image is browser.verdicts.main.image is opened.image
         assert here.symbols is browser.verdicts.main.symbols
-        assert here.lines is not browser.verdicts.main.lines
+        assert here.lines is browser.verdicts.main.lines
         assert here.variables is not browser.verdicts.main.variables
     finally:
         session.close()
