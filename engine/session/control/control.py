@@ -38,7 +38,6 @@ from engine.session.control.tracing_choices import (
     RunSwitches,
 )
 from engine.session.guest.call_effects import CallEffects
-from engine.session.guest.calling import CallArguments, CallOutcome, FunctionCalls
 from engine.session.guest.session import Session
 from engine.session.guest.terminal import FrontEndStreams
 from engine.session.program.opening import OpenedProgram
@@ -55,6 +54,7 @@ from engine.trace.tracepoints import GROUPS
 
 if TYPE_CHECKING:
     from engine.session.control.past.branches import BranchedRuns, BranchLeap
+    from engine.session.guest.calling import CallArguments, CallOutcome
 
 
 class Control:
@@ -417,8 +417,8 @@ class Control:
         return self.sight.here.running.state
 
     def call(
-        self, address: int, given: CallArguments, results: Sequence[str], *, keeps: bool = False
-    ) -> CallOutcome:
+        self, address: int, given: "CallArguments", results: Sequence[str], *, keeps: bool = False
+    ) -> "CallOutcome":
         """Call a function of the guest on a copy of its memory; what it has left.
 
         `keep_mapped` and writes of the changed pages carry that over to the guest.
@@ -436,6 +436,8 @@ class Control:
             raise CommandError("The program does not stand where a function can be called.")
         if not self.sight.here.focus.is_runner:
             raise CommandError("Functions are called by the thread that runs.")
+        from engine.session.guest.calling import FunctionCalls  # few call any
+
         calls = FunctionCalls(self.session, self.sight.here.probing, self.queue.halted)
         machine = self.session.machine
         recorder, machine.recorder = machine.recorder, None  # it leaves no trace

@@ -1,7 +1,7 @@
 """A program opened: its own file found, read and matched with an architecture; nothing runs.
 
 A guest that runs and a browser beside it may share what was opened here, each in a thread of its
-own: the images of the program and of its libraries are only read, and their symbols and source lines
+own: images of the program and of its libraries are only read, and their symbols and source lines
 are indexed once. Variables are everybody's own.
 """
 
