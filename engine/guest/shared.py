@@ -16,8 +16,6 @@ from engine.guest.mappingtable import MappingTable
 from engine.guest.translations import Translations
 
 _PIECE = 1 << 16
-_FILLED = 1 << 17
-"""Bytes of a file that are copied at once: they stay in the processor's cache."""
 _ZERO = bytes(_PIECE)
 
 
@@ -45,7 +43,7 @@ def fill(ram: Ram, physical: int, backing: Backing, offset: int, size: int) -> N
     available = max(min(size, backing.size - offset), 0)
     done = 0
     while done < available:
-        data = backing.read_at(offset + done, min(_FILLED, available - done))
+        data = backing.read_at(offset + done, min(1 << 20, available - done))
         if not data:
             break
         if not ram.touch(physical + done, len(data)):
