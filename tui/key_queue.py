@@ -78,6 +78,16 @@ class KeyQueue:
             await self.take(self._typed.popleft())
 
 
+def _rests(pump: MessagePump) -> bool:
+    """True if a widget has no message and waits for one; False where that cannot be told.
+
+    An empty queue alone does not tell: the last message may be at work still.
+    """
+    queue = getattr(pump, "_message_queue", None)
+    waiting = getattr(getattr(queue, "ready_event", None), "_waiters", None)
+    return bool(waiting) and not pump.message_queue_size
+
+
 class _Follower:
     """Goes the way that a key goes, behind it; at its end the next key may come."""
 
@@ -106,6 +116,8 @@ class _Follower:
         while not self._dismissed:
             while self._way:
                 self._at = self._way.popleft()
+                if self._rounds < _ROUNDS and self._at is not self._app and _rests(self._at):
+                    continue  # nothing of the key has come there
                 # As `call_later` does, which looks each new callback's signature up.
                 if self._at.post_message(Callback(self.go_on)):
                     return

@@ -390,6 +390,11 @@ class Ram:
         first, behind = offset // PAGE, (offset + size + PAGE - 1) // PAGE
         if behind - first == 1 and self._touched_view[first]:
             return True
+        fresh = self._touched_map[first:behind].count(0)
+        if fresh <= self.control.budget:
+            self.control.budget -= fresh
+            self._touched_view[first:behind] = b"\1" * (behind - first)
+            return True
         for page in range(first, behind):
             if not self._touched_view[page]:
                 if self.control.budget <= 0:

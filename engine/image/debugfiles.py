@@ -11,7 +11,6 @@ import struct
 import zlib
 from collections.abc import Iterator, Sequence
 from typing import Final
-from weakref import WeakKeyDictionary
 
 from engine.errors import ImageError
 from engine.image import headers
@@ -26,7 +25,8 @@ _SPARE: Final = 16 << 20
 _MEMORY: Final = 1 << 27
 """Bytes for the dictionary of xz, of which level 9 takes 65 MB."""
 
-_found: WeakKeyDictionary[ElfImage, dict[tuple[str, ...], ElfImage | None]] = WeakKeyDictionary()
+_Found = dict[tuple[str, ...], ElfImage | None]
+"""Debug files of an image that were looked for, by the folders that were searched."""
 
 
 def standard_dirs() -> tuple[str, ...]:
@@ -64,10 +64,14 @@ def find_debug_file(image: ElfImage, debug_dirs: Sequence[str] | None = None) ->
     if image.debug_file is not None:
         return image.debug_file
     folders = standard_dirs() if debug_dirs is None else tuple(debug_dirs)
-    known = _found.setdefault(image, {})
+    known = image.once(_none_yet)
     if folders not in known:
         known[folders] = _find(image, folders)
     return known[folders]
+
+
+def _none_yet(image: ElfImage) -> _Found:
+    return {}
 
 
 def by_build_id(ident: str, folders: Sequence[str], damage: Damage) -> ElfImage | None:

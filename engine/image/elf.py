@@ -10,6 +10,7 @@ import stat
 import struct
 import time
 from collections.abc import Callable
+from copy import copy
 from functools import cached_property
 from typing import TYPE_CHECKING, TypeVar, cast
 
@@ -151,6 +152,12 @@ class ElfImage:
         if found is None:
             found = self._once.setdefault(make, make(self))  # threads share it
         return cast(Made, found)
+
+    def named(self, name: str) -> "ElfImage":
+        """The same file under another name, with all that was made of it, and will be."""
+        other = copy(self)
+        other.name = name
+        return other
 
     @classmethod
     def open(

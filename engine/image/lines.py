@@ -3,6 +3,9 @@
 The debug information is that of the file itself or of the separate debug file that its
 build-id or .gnu_debuglink names. Damaged information is no information: the reason is
 noted as damage of the file and nothing is raised.
+
+Two threads may ask the same tables: what is read is put in place when it is complete, and read
+twice at the worst.
 """
 
 from bisect import bisect_left, bisect_right
@@ -376,15 +379,15 @@ class Lines:
         if unit.line_offset is None:
             return None
         if unit.offset not in self._headers:
-            self._headers[unit.offset] = None
+            header = None
             try:
                 header = read_header(self._sections, unit.line_offset, unit.folder)
             except DamagedError as error:
                 self._note(unit, str(error))
             else:
-                self._headers[unit.offset] = header
                 for path, written in zip(header.files, header.written, strict=True):
                     self._written.setdefault(path, written)
+            self._headers[unit.offset] = header
         return self._headers[unit.offset]
 
     def _table(self, unit: LineUnit) -> LineTable | None:

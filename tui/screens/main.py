@@ -2,6 +2,7 @@
 
 from typing import Final
 
+from textual.geometry import Size
 from textual.reactive import Reactive
 from textual.screen import Screen
 from textual.widget import Widget
@@ -13,13 +14,14 @@ _PATIENCE: Final = 0.25
 
 
 class MainScreen(Screen[None]):
-    """The panes' screen, without four things that Textual's own does for nothing.
+    """The panes' screen, without five things that Textual's own does for nothing.
 
     When the focus is given to another widget, that paints all of itself, though it shows nothing
     of it: those two do, and they ask to be painted. It also sets the rules of everything in the
     two panes, and only those of the panes ask for the focus within them. And it sets the rules of
     everything on it when it is first shown, right behind those of each widget that came. And it
-    paints panes with nothing in them, just before the guest is there that they show.
+    paints panes with nothing in them, just before the guest is there that they show. And it lays
+    all out again each time that a terminal tells its size, which is three times at a start.
 
     Attributes:
         focused: the widget that gets the keys; None if none does.
@@ -46,6 +48,11 @@ class MainScreen(Screen[None]):
         """Paint what has changed, once there is something to see."""
         if not self._waits:
             super()._compositor_refresh()
+
+    def _screen_resized(self, size: Size) -> None:
+        """Lay all out for another size."""
+        if not self._waits or size != self.size:
+            super()._screen_resized(size)
 
     def update_node_styles(self, animate: bool = True) -> None:
         """Set the rules of all that is on the screen, unless it is shown for the first time."""

@@ -5,6 +5,7 @@ from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from fnmatch import translate
 from itertools import pairwise
+from operator import sub
 from re import compile as compiled
 from typing import TYPE_CHECKING, Final
 
@@ -91,19 +92,12 @@ class FunctionList:
             if image is None:
                 continue
             names, addresses = image.names.names, image.names.addresses
-            ends = [*addresses[1:], 0]
-            last = 0
-            for number in range(len(addresses) - 1, -1, -1):  # the next other address
-                if number + 1 < len(addresses) and addresses[number + 1] != addresses[number]:
-                    last = addresses[number + 1]
-                ends[number] = last
             module = image.module if opened.image.is_module else ""
             for start, end, where in _areas(image.elf):
                 here = slice(bisect_left(addresses, start), bisect_left(addresses, end))
-                spans = zip(addresses[here], ends[here], strict=True)
                 made.names += names[here]
                 made._addresses += addresses[here]
-                made._sizes += (max(after - address, 0) for address, after in spans)
+                made._sizes += _reaches(addresses, here)
                 made._sections += [where] * (len(made.names) - len(made._sections))
                 made._modules += [module] * (len(made.names) - len(made._modules))
         return made
@@ -161,6 +155,24 @@ def _test(word: str) -> Callable[[str], bool]:
     if folded:
         return lambda text: pattern.match(text.lower()) is not None
     return lambda text: pattern.match(text) is not None
+
+
+def _reaches(addresses: Sequence[int], here: slice) -> list[int]:
+    """Bytes from each of some addresses to the next other one; 0 where there is none.
+
+    Args:
+        addresses: all that there are, in order.
+        here: those that are asked for.
+    """
+    count = here.stop - here.start
+    if count <= 0:
+        return []
+    behind = bisect_right(addresses, addresses[here.stop - 1])
+    found = list(map(sub, addresses[here.start + 1 : behind + 1], addresses[here.start : behind]))
+    found += [0] * (count - len(found))
+    for number in reversed([number for number, size in enumerate(found) if not size]):
+        found[number] = found[number + 1] if number + 1 < len(found) else 0
+    return found[:count]
 
 
 def _areas(image: ElfImage) -> list[tuple[int, int, str]]:

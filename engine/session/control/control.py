@@ -37,8 +37,6 @@ from engine.session.control.tracing_choices import (
     KernelSwitch,
     RunSwitches,
 )
-from engine.session.guest.calling import CallOutcome, FunctionCalls
-from engine.session.guest.entering import CallArguments, check
 from engine.session.guest.session import Session
 from engine.session.guest.terminal import FrontEndStreams
 from engine.session.program.opening import OpenedProgram
@@ -55,6 +53,8 @@ from engine.trace.tracepoints import GROUPS
 
 if TYPE_CHECKING:
     from engine.session.control.past.branches import BranchedRuns, BranchLeap
+    from engine.session.guest.calling import CallOutcome
+    from engine.session.guest.entering import CallArguments
 
 
 class Control:
@@ -418,13 +418,15 @@ class Control:
         return self.sight.here.running.state
 
     def call(
-        self, address: int, given: CallArguments, results: Sequence[str], *, keeps: bool = False
-    ) -> CallOutcome:
+        self, address: int, given: "CallArguments", results: Sequence[str], *, keeps: bool = False
+    ) -> "CallOutcome":
         """Call a function of the guest on a copy of its memory; what it has left.
 
         Raises:
             CommandError: the guest does not stand, or the function cannot be called.
         """
+        from engine.session.guest.calling import FunctionCalls  # few call any
+
         self.check_calls()
         calls = FunctionCalls(self.session, self.sight.here.probing, self.queue.halted)
         machine = self.session.machine
@@ -450,6 +452,8 @@ class Control:
             raise CommandError("The program does not stand where a function can be called.")
         if not self.sight.here.focus.is_runner:
             raise CommandError("Functions are called by the thread that runs.")
+        from engine.session.guest.entering import check
+
         check(self.session)
 
     @contextmanager

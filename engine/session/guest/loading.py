@@ -212,6 +212,7 @@ class LoadedGuest:
             memory_limit=limit,
             cpus=config.cpus,
         )
+        machine.images = self.opened.images
         machine.images.damage = self.image.damage
         machine.hooks = self.hooks
         machine.attend = lambda: self.hooks.attention()

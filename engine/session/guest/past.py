@@ -1,21 +1,23 @@
 """A guest of the past: a recorded run that is lived through again."""
 
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from engine.cpu.ram import Ram
 from engine.errors import ImageError
 from engine.history.inputs import HostInputs
 from engine.history.journal import Journal
 from engine.history.recording import RunRecorder
-from engine.history.replaying import DivergenceError, ReplayKernel
 from engine.image import ElfImage
 from engine.linux.kernel import Kernel
 from engine.session.guest.loading import Value
 from engine.session.guest.session import Session
 from engine.session.program.libraries import GuestTree
 from engine.session.program.opening import OpenedProgram
-from engine.session.program.recorded import RecordedFiles, RecordedGuest, RecordedTree
 from engine.session.protocol.config import GuestConfig
+
+if TYPE_CHECKING:
+    from engine.history.replaying import ReplayKernel
+    from engine.session.program.recorded import RecordedFiles, RecordedGuest
 
 _OWN: Final = 1 << 30
 """Bytes of the arena for what the machinery of today needs."""
@@ -45,7 +47,7 @@ def record(
 class PastSession(Session):
     """A recorded run, from its start on."""
 
-    kernel: ReplayKernel
+    kernel: "ReplayKernel"
 
     def __init__(
         self,
@@ -53,7 +55,7 @@ class PastSession(Session):
         journal: Journal,
         arena: int,
         opened: OpenedProgram | None = None,
-        files: RecordedFiles | None = None,
+        files: "RecordedFiles | None" = None,
     ) -> None:
         """Stand before the first instruction.
 
@@ -86,6 +88,8 @@ class PastSession(Session):
         """The files of the guest's tree that are known."""
         if self._files is None:
             return super().tree()
+        from engine.session.program.recorded import RecordedTree  # few guests are recorded
+
         return RecordedTree(self._files, self.fs, self.machine.images)
 
     def _make_ram(self) -> Ram:
@@ -95,6 +99,8 @@ class PastSession(Session):
         return ram
 
     def _make_kernel(self) -> Kernel:
+        from engine.history.replaying import ReplayKernel  # nobody goes to the past at first
+
         return ReplayKernel(
             self.machine, self.turns, self._journal, self._open_guest_image, self._arena
         )
@@ -110,6 +116,8 @@ class PastSession(Session):
     def _given(self, value: Value) -> Value:
         found = self.kernel.input()
         if not isinstance(found, type(value)):
+            from engine.history.replaying import DivergenceError
+
             raise DivergenceError(f"the recording has {found!r} as an instruction's input")
         return found
 
@@ -118,7 +126,7 @@ class PastSession(Session):
         self.memory.sync()
 
 
-def replayed(opened: RecordedGuest) -> PastSession:
+def replayed(opened: "RecordedGuest") -> PastSession:
     """A run of a recording, before its first instruction.
 
     Raises:

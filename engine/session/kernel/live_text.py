@@ -65,11 +65,13 @@ class LiveText:
         """
         starts = self._starts
         first, last = bisect_left(starts, low), bisect_left(starts, low + size)
-        offsets, after = self._offsets, self._after.tobytes()
-        for number in range(first, last):
-            place = at + starts[number] - low
-            code = after[offsets[number] : offsets[number + 1]]
-            memory[place : place + len(code)] = code
+        after = self._after.tobytes()
+        places = starts[first:last].tolist()
+        offsets = self._offsets[first : last + 1].tolist()
+        shift = at - low
+        for start, begin, end in zip(places, offsets, offsets[1:], strict=False):
+            place = start + shift
+            memory[place : place + end - begin] = after[begin:end]
 
     def _end(self, number: int) -> int:
         return self._starts[number] + self._offsets[number + 1] - self._offsets[number]

@@ -77,7 +77,7 @@ class ProgramFile:
         """The file's source lines, read at first use."""
         from engine.image.lines import Lines
 
-        return Lines(self.image)
+        return self.image.once(Lines)
 
     @cached_property
     def variables(self) -> "Variables":

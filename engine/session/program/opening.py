@@ -1,8 +1,8 @@
 """A program opened: its own file found, read and matched with an architecture; nothing runs.
 
 A guest that runs and a browser beside it may share what was opened here, each in a thread of its
-own: the image is only read, and its symbols are indexed once. Source lines and variables, whose
-readers move through the file, are everybody's own.
+own: images of the program and of its libraries are only read, and their symbols and source lines
+are indexed once. Variables are everybody's own.
 """
 
 import os
@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from engine import arch as architectures
 from engine.arch.base import Arch
@@ -71,6 +71,7 @@ class OpenedProgram(Struct, frozen=True, eq=False):
         image: the file as an ELF image.
         arch: its architecture.
         kernel: it as a kernel image; None for a program.
+        images: the ELF files that were read for it.
     """
 
     config: GuestConfig
@@ -78,6 +79,7 @@ class OpenedProgram(Struct, frozen=True, eq=False):
     image: ElfImage
     arch: Arch
     kernel: "OpenedKernel | None" = None
+    images: ProgramImages = field(default_factory=ProgramImages)
 
     @classmethod
     def open(cls, config: GuestConfig) -> "OpenedProgram":
@@ -222,9 +224,8 @@ class OpenedProgram(Struct, frozen=True, eq=False):
         """
         clock = GuestClock(start=self.config.start)
         fs = FileSystem(view_of(self.config), ProcView(), clock=clock, random_bytes=os.urandom)
-        images = ProgramImages()
-        images.damage = self.image.damage
-        return fs, images
+        self.images.damage = self.image.damage
+        return fs, self.images
 
 
 def _of_cpu(arch: Arch, config: GuestConfig) -> Arch:

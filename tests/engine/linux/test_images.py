@@ -33,11 +33,14 @@ def test_a_file_is_read_once_while_it_is_the_same(tmp_path: Path) -> None:
     images = ProgramImages()
     first = images.open(source(copied), "/bin/x", "")
     assert images.open(source(copied), "/bin/x", "") is first
-    assert images.open(source(copied), "/bin/y", "") is not first
+    other = images.open(source(copied), "/bin/y", "")
+    assert other is not first
+    assert (first.name, other.name) == ("/bin/x", "/bin/y")
+    assert images.open(source(copied), "/bin/y", "") is other
     assert images.open(source(copied, own=True), "/bin/x", "") is not first
     copied.write_bytes(PROGRAM.read_bytes() + b"\0")
     assert images.open(source(copied), "/bin/x", "") is not first
-    assert first.once(SymbolTable) is first.once(SymbolTable)
+    assert first.once(SymbolTable) is first.once(SymbolTable) is other.once(SymbolTable)
 
 
 def test_a_program_that_changes_between_two_runs_of_it(tmp_path: Path) -> None:

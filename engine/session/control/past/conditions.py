@@ -7,7 +7,7 @@ from msgspec import Struct, field
 
 from engine.errors import CommandError
 from engine.guest.watched import WatchedRange
-from engine.history.timeline import Moment
+from engine.history.moment import Moment
 from engine.session.control.past.search import PastStretches
 from engine.session.guest.past import PastSession
 from engine.session.guest.watchpoints import Watch, WatchEvent

@@ -31,7 +31,7 @@ from msgspec import Struct
 from engine.arch.plan import Mode
 from engine.cpu import hostmemory
 from engine.errors import KprobeTuiError
-from engine.history.timeline import Moment
+from engine.history.moment import Moment
 from engine.linux.machine import Machine
 from engine.linux.space import AddressSpace
 from engine.probes.kretprobe import Kretprobe

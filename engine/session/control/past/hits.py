@@ -16,7 +16,7 @@ from msgspec import Struct
 
 from engine.arch.plan import Mode, Rules
 from engine.errors import CommandError
-from engine.history.timeline import Moment
+from engine.history.moment import Moment
 from engine.probes.kprobe import Kprobe, Uprobe
 from engine.probes.kretprobe import Kretprobe, KretprobeInstance, Uretprobe
 from engine.probes.point_state import Stage

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from engine.arch.plan import Mode
 from engine.errors import ProbeError
-from engine.history.timeline import Moment
+from engine.history.moment import Moment
 from engine.session.control.entries import ProbeEntry
 from engine.session.control.guest import DebuggedGuest
 from engine.session.control.probe_list import ProbeList

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from engine.arch.plan import Mode
 from engine.errors import KprobeTuiError
-from engine.history.timeline import Moment
+from engine.history.moment import Moment
 from engine.session.control.past.epochs import SHORT, EpochError, PastEpochs, is_in_pieces
 from engine.session.control.past.log import LogContent, PastLog, RecordedSources
 from engine.session.control.past.travel import Travel

@@ -13,15 +13,14 @@ from engine.errors import CommandError
 from engine.history.inputs import HostInputs
 from engine.history.journal import Journal, Op
 from engine.history.livecheckpoints import LiveCheckpoints
+from engine.history.moment import Moment
 from engine.history.recording import RunRecorder
-from engine.history.timeline import Moment
 from engine.linux.machine import Machine
 from engine.linux.schedule import Why
 from engine.linux.thread import Thread
 from engine.session.control.running import StopQuestions
 from engine.session.guest.past import PastSession, record
 from engine.session.guest.session import Session
-from engine.session.program.recorded import RecordedGuest
 from engine.session.protocol import commands as cmd
 from engine.session.protocol import events as ev
 from engine.session.protocol.views import HistoryView, MarkView, OriginLink, StopCause
@@ -285,6 +284,8 @@ class Travel:
             return self._again.again()
         config = replace(live.config, history=False, record_schedule=None)
         self.recorder.sync()
+        from engine.session.program.recorded import RecordedGuest  # few guests are recorded
+
         opened = live.opened
         files = opened.files if isinstance(opened, RecordedGuest) else None
         return PastSession(config, self.recorder.journal, live.ram.size, opened, files)
@@ -538,6 +539,8 @@ def lived_through(
         tell: takes what the guest writes, and in what the recording is not whole.
         keeps: checkpoints are taken meanwhile; its probes may change nothing then.
     """
+    from engine.session.program.recorded import RecordedGuest
+
     assert isinstance(session, PastSession), "it is lived through again"
     opened = session.opened
     assert isinstance(opened, RecordedGuest), "it is in a recording"

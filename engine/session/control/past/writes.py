@@ -13,7 +13,7 @@ from engine.cpu.ram import PAGE
 from engine.errors import CommandError
 from engine.guest.watched import WatchedRange
 from engine.history.journal import WORDS, Entry, EntryCause, Op
-from engine.history.timeline import Moment
+from engine.history.moment import Moment
 from engine.linux import signals as sig
 from engine.session.control.past.search import PastStretches
 from engine.session.guest.past import PastSession

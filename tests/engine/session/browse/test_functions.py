@@ -1,5 +1,7 @@
 """The functions of a file: all of them, and those that match."""
 
+from bisect import bisect_right
+
 from controlkit import sample
 from kernelimages import AMD64_61, image_path, module_path
 
@@ -41,3 +43,14 @@ def test_those_of_a_module_and_its_kernel() -> None:
     init = [functions[n].name for n in functions.matching("in:.init.text start_kernel")]
     assert "start_kernel" in init
     assert not functions.matching("in:.init.text vfs_read")
+    opened = browser.opened.kernel
+    assert opened is not None
+    assert opened.image.kernel is not None
+    addresses = sorted(set(opened.image.kernel.names.addresses))
+    aliases = 0
+    for number in range(1, len(functions), 7):
+        row, before = functions[number], functions[number - 1]
+        behind = bisect_right(addresses, row.address)
+        assert row.size == addresses[behind] - row.address
+        aliases += row.address == before.address
+    assert aliases, "names of one place have the same size"

@@ -66,7 +66,21 @@ def test_a_browser_and_a_guest_share_what_was_opened() -> None:
         here = session.probes().verdicts.main
         assert here.image is browser.verdicts.main.image is opened.image
         assert here.symbols is browser.verdicts.main.symbols
-        assert here.lines is not browser.verdicts.main.lines
+        assert here.lines is browser.verdicts.main.lines
         assert here.variables is not browser.verdicts.main.variables
+    finally:
+        session.close()
+
+
+def test_the_loader_of_a_program_is_read_once_under_all_of_its_names() -> None:
+    browser = Browser(GuestConfig("/bin/true"))
+    session = Session(browser.opened.config, (FeedStream(ended=True), None, None), browser.opened)
+    try:
+        loader = next(m for m in session.modules.known if m.image is not browser.opened.image)
+        file = browser.opened.inspected_tree().open(loader.name)
+        assert file is not None
+        assert file.image.path == loader.image.path
+        assert file.symbols is loader.symbols
+        assert file.lines is loader.lines
     finally:
         session.close()
