@@ -90,7 +90,7 @@ class Terminal:
         return sum(int((task / "schedstat").read_text().split()[0]) for task in tasks) / 1e6
 
     def leave(self) -> None:
-        """Quit it: it keeps the code of its modules for the next start."""
+        """Quit it as a user does."""
         os.write(self._terminal, b"q")
         with suppress(OSError):
             while True:
