@@ -20,7 +20,6 @@ from engine.image.gofunctions import go_name, has_go
 from engine.linux.space import AddressSpace
 from engine.probes.trampoline import NAME
 from engine.session.guest.session import Session
-from engine.session.inspect.called_functions import joined
 from engine.session.protocol.frames import CALLED, GuestFrame
 from engine.unwind.compare import UNWINDERS, Comparison, by_name
 from engine.unwind.expression import ReadMemory
@@ -249,6 +248,8 @@ class Backtraces:
                     limit,
                 )
             if self._session.calls:
+                from engine.session.inspect.called_functions import joined  # few are called
+
                 walk = joined(
                     self._session.arch,
                     self._session.calls,
