@@ -336,8 +336,9 @@ class SelectedFrames:
         """The number of functions inlined into each other from a frame's outwards."""
         frames, depth = self.all, 0
         if frames[number].source == TAIL:  # a jump leaves no frame of what was inlined there
-            module = self._session.seen.modules.at(frames[number].pc)
-            return 0 if module is None else sum(1 for _ in module.inlined_at(frames[number].pc - 1))
+            pc = frames[number].pc
+            module = self._session.seen.modules.at(pc)
+            return 0 if module is None else sum(1 for _ in module.inlined_at(pc - 1))
         while number + depth < len(frames) and frames[number + depth].inlined:
             depth += 1
         return depth
