@@ -54,6 +54,7 @@ class NearJumps:
                     target += base + at + _REACH
                     if 0 <= target < reach:
                         parts[target >> _PART].append((target & _TARGET) << _SOURCE | base + begin)
+        image.let_go()
         self._parts = dict(parts)
         self._in_order = lru_cache(maxsize=8)(self._ordered)
 

@@ -271,6 +271,27 @@ def length(raw: bytes) -> int:
     return insn.size
 
 
+def starts(code: bytes, address: int) -> tuple[list[int], int | None]:
+    """Addresses of instructions one after the other, and that of the first bytes that are none.
+
+    Args:
+        code: the bytes.
+        address: of the first one.
+    """
+    plain, known = _PLAIN_SIZES, _sizes
+    found: list[int] = []
+    at, end = 0, len(code)
+    while at < end:
+        size = plain[code[at]] or known.get(code[at : at + _FRONT], 0)
+        if not size or at + size > end:
+            size = length(code[at : at + LONGEST])
+            if not size:
+                return found, address + at
+        found.append(address + at)
+        at += size
+    return found, None
+
+
 def mapped(insn: Decoded) -> bool:
     """True if its opcode map has something, whatever prefixes stand before VEX, EVEX or XOP."""
     return bool(_TABLES[insn.encoding, insn.key >> 8][insn.key & 0xFF] & _KNOWN)

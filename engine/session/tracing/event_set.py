@@ -202,6 +202,10 @@ class NamedEvents(Mapping[tuple[str, str], TraceEvent]):
     def __setitem__(self, key: tuple[str, str], event: TraceEvent) -> None:
         self._groups.setdefault(key[0], {})[key[1]] = event
 
+    def has(self, group: str, name: str) -> bool:
+        """True if there is an event of that name."""
+        return name in self._groups.get(group, ())
+
     def __delitem__(self, key: tuple[str, str]) -> None:
         del self._groups[key[0]][key[1]]
 
@@ -360,6 +364,25 @@ class EventSet:
             if self._kind is None or self._kind.layout is not layout:
                 self._kind = EventKind(layout, self._prepare, self._share)
             event = self.events[group, name] = TraceEvent(info, self._kind)
+        return event
+
+    def is_free(self, group: str, name: str) -> bool:
+        """True if no event has a name."""
+        return (group, name) not in self.infos.others and not self.events.has(group, name)
+
+    def another(self, like: TraceEvent, name: str) -> TraceEvent:
+        """Make an event of another one's group, whose rows are the same but for its number.
+
+        Raises:
+            CommandError: there are too many.
+        """
+        one = like.info
+        number = self._number(len(self.table) + 1)
+        info = EventInfo(
+            number, one.group, name, one.columns, one.words, one.returns, one.symbolic
+        )
+        self.table.put(info)
+        event = self.events[one.group, name] = TraceEvent(info, like.kind)
         return event
 
     def free_name(self, group: str, name: str, layout: RecordLayout, forms: Forms) -> str:
