@@ -297,7 +297,7 @@ class ElfImage:
         return self._data[offset : min(offset + size, self.size)]
 
     def let_go(self) -> None:
-        """All of the file was read, and little of it will be again: the host may have its pages."""
+        """All of the file was read, hardly any will be again: the host may have its pages."""
         if isinstance(self._data, mmap.mmap):
             self._data.madvise(mmap.MADV_DONTNEED)
 

@@ -228,11 +228,11 @@ def _plain_size(opcode: int) -> int:
     return 1 + (_immediate(entry & -16, 0, wide=False) if entry >= _BYTE else 0)
 
 
-_FRONT: Final = 4
-"""Bytes in which prefixes, opcode, ModRM and SIB of most instructions are."""
-_KEPT: Final = 1 << 14
+_LEAST, _MIDDLE, _MOST = 2, 3, 4
+"""Bytes that prefixes, opcode, ModRM and SIB of most instructions have."""
+_KEPT: Final = 1 << 16
 _sizes: Final[dict[bytes, int]] = {}
-"""Lengths by these bytes, of what they decide about."""
+"""Lengths by these bytes, which decide about them: no such front is the begin of another one."""
 
 
 @lru_cache(maxsize=1 << 12)
@@ -249,25 +249,35 @@ def decode(raw: bytes) -> Decoded | None:
 
 def whole(raw: bytes) -> bytes:
     """The bytes of the instruction at the front of some, where its first ones tell; else all."""
-    size = (_PLAIN_SIZES[raw[0]] or _sizes.get(raw[:_FRONT], 0)) if raw else 0
+    size = _known_size(raw) if raw else 0
     return raw[:size] if size else raw
+
+
+def _known_size(raw: bytes) -> int:
+    """The length that the first bytes tell, 0 if that is not known."""
+    return (
+        _PLAIN_SIZES[raw[0]]
+        or _sizes.get(raw[:_LEAST], 0)
+        or _sizes.get(raw[:_MIDDLE], 0)
+        or _sizes.get(raw[:_MOST], 0)
+    )
 
 
 def length(raw: bytes) -> int:
     """Length of the instruction at the front of some bytes, 0 if there is none that is known."""
     if not raw:
         return 0
-    size = _PLAIN_SIZES[raw[0]] or _sizes.get(raw[:_FRONT], 0)
+    size = _known_size(raw)
     if size:
         return size if size <= len(raw) else 0
     insn = decode(raw)
     if insn is None or not insn.known:
         return 0
-    fields = insn.displacement_size + insn.immediate_size
-    if insn.size - fields <= _FRONT <= len(raw):
+    front = max(insn.size - insn.displacement_size - insn.immediate_size, _LEAST)
+    if front <= _MOST and front <= len(raw):
         if len(_sizes) >= _KEPT:
             _sizes.clear()
-        _sizes[raw[:_FRONT]] = insn.size
+        _sizes[raw[:front]] = insn.size
     return insn.size
 
 
@@ -278,11 +288,16 @@ def starts(code: bytes, address: int) -> tuple[list[int], int | None]:
         code: the bytes.
         address: of the first one.
     """
-    plain, known = _PLAIN_SIZES, _sizes
+    plain, known = _PLAIN_SIZES, _sizes.get
     found: list[int] = []
     at, end = 0, len(code)
     while at < end:
-        size = plain[code[at]] or known.get(code[at : at + _FRONT], 0)
+        size = (
+            plain[code[at]]
+            or known(code[at : at + _LEAST], 0)
+            or known(code[at : at + _MIDDLE], 0)
+            or known(code[at : at + _MOST], 0)
+        )
         if not size or at + size > end:
             size = length(code[at : at + LONGEST])
             if not size:

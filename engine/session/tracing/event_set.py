@@ -96,6 +96,9 @@ class TraceEvent(Struct, eq=False):
     @property
     def probes(self) -> list[Kprobe]:
         """One for each place of them, or of a pattern."""
+        lines = self._lines
+        if isinstance(lines, Defined) and self._patterned is None:
+            return list(lines.probes)  # as most of a million have
         return [*(probe for one in self.defined for probe in one.probes), *(self._patterned or ())]
 
     def add(self, line: "Defined") -> None:
@@ -159,7 +162,8 @@ class Defined(Struct, frozen=True, eq=False):
     @property
     def probes(self) -> tuple[Kprobe, ...]:
         """One for each place."""
-        return tuple(one.probe for one in self.wanted)
+        given = self.given
+        return (given.probe,) if isinstance(given, Wanted) else tuple(one.probe for one in given)
 
 
 class EventLimit(Struct, frozen=True):
