@@ -167,7 +167,8 @@ def _cross_jump(place: JumpPlace) -> str:
     if at == len(entered) or entered[at] >= inner.stop:
         return ""
     end = function.start + len(function.data)
-    for target, source in _far_jumps(place.code, inner):
+    far = near_jumps(place.code.image).into(inner.start, inner.stop, place.code.bias)
+    for target, source in far:
         if not function.start <= source < end:
             return f"what looks like a jump at {source:#x} goes to {target:#x}"
     for neighbour in _neighbours(place, function):
@@ -186,7 +187,7 @@ def _entered(code: ImageCode, function: FunctionCode) -> Sequence[int]:
 
 def _entries(code: ImageCode, function: FunctionCode) -> list[int]:
     start, end = function.start, function.start + len(function.data)
-    far = _far_jumps(code, range(start, end))
+    far = near_jumps(code.image).into(start, end, code.bias)
     found = {target for target, source in far if not start <= source < end}
     for neighbour in code.neighbours(start, end):
         targets = neighbour.outward.targets
@@ -202,12 +203,6 @@ def _neighbours(place: JumpPlace, function: FunctionCode) -> list[FunctionCode]:
             if start != function.start:
                 found[start] = place.code.function(start, end - start)
     return list(found.values())
-
-
-def _far_jumps(code: ImageCode, inner: range) -> list[tuple[int, int]]:
-    bias = code.bias
-    found = near_jumps(code.image).into(inner.start - bias, inner.stop - bias)
-    return [(target + bias, source + bias) for target, source in found] if bias else found
 
 
 def _landing_pad(place: JumpPlace) -> str:

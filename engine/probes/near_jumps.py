@@ -8,7 +8,6 @@ one for each 64 KiB of targets, and an array is put in order when somebody asks 
 import re
 from array import array
 from bisect import bisect_left
-from collections import defaultdict
 from functools import lru_cache
 from typing import Final
 
@@ -25,6 +24,8 @@ _TARGET: Final = (1 << _PART) - 1
 _SOURCE: Final = 40
 """Bits of a source's distance from the first byte of code."""
 _DISTANCE: Final = (1 << _SOURCE) - 1
+_LARGE: Final = 1 << 24
+"""Bytes of code whose pages are given back once they were read."""
 _PIECE: Final = 1 << 20
 """Bytes of code that are read at a time."""
 
@@ -40,7 +41,7 @@ class NearJumps:
         code = [segment for segment in image.load_segments if segment.flags & PF_X]
         self._low = low = min((segment.vaddr for segment in code), default=0)
         reach = max((segment.vaddr + segment.filesz for segment in code), default=0) - low
-        parts: defaultdict[int, array[int]] = defaultdict(lambda: array("Q"))
+        parts: dict[int, array[int]] = {}
         for segment in code:
             for skip in range(0, segment.filesz, _PIECE):
                 left = segment.filesz - skip
@@ -53,32 +54,43 @@ class NearJumps:
                     target = int.from_bytes(data[at : at + _REACH], "little", signed=True)
                     target += base + at + _REACH
                     if 0 <= target < reach:
-                        parts[target >> _PART].append((target & _TARGET) << _SOURCE | base + begin)
-        image.let_go()
-        self._parts = dict(parts)
-        self._in_order = lru_cache(maxsize=8)(self._ordered)
+                        part = parts.get(target >> _PART)
+                        if part is None:
+                            part = parts[target >> _PART] = array("Q")
+                        part.append((target & _TARGET) << _SOURCE | base + begin)
+        self._parts = parts
+        self._ordered: set[int] = set()
+        if reach > _LARGE:
+            image.let_go()
 
-    def _ordered(self, part: int) -> "array[int]":
-        return array("Q", sorted(self._parts.get(part, ())))
+    def into(self, start: int, end: int, bias: int = 0) -> list[tuple[int, int]]:
+        """(target, source) of those that go to addresses in [start, end), in that order.
 
-    def into(self, start: int, end: int) -> list[tuple[int, int]]:
-        """(target, source) of those that go to link addresses in [start, end), in that order."""
+        Args:
+            start: the first address.
+            end: behind the last one.
+            bias: what is added to link addresses to get all of these.
+        """
         found: list[tuple[int, int]] = []
-        low = self._low
+        low = self._low + bias
         at, stop = max(start - low, 0), end - low
         while at < stop:
             part, inside = at >> _PART, at & _TARGET
-            rows, base = self._in_order(part), low + (part << _PART)
-            index = bisect_left(rows, inside << _SOURCE)
-            behind = bisect_left(rows, min(stop - at + inside, 1 << _PART) << _SOURCE)
-            found += [
-                (base + (row >> _SOURCE), low + (row & _DISTANCE)) for row in rows[index:behind]
-            ]
+            rows = self._parts.get(part)
+            if rows is not None:
+                if part not in self._ordered:
+                    rows = self._parts[part] = array("Q", sorted(rows))
+                    self._ordered.add(part)
+                base = low + (part << _PART)
+                index = bisect_left(rows, inside << _SOURCE)
+                behind = bisect_left(rows, min(stop - at + inside, 1 << _PART) << _SOURCE)
+                found += [
+                    (base + (row >> _SOURCE), low + (row & _DISTANCE))
+                    for row in rows[index:behind]
+                ]
             at += (1 << _PART) - inside
         return found
 
 
-@lru_cache(maxsize=16)
-def near_jumps(image: ElfImage) -> NearJumps:
-    """The near jumps of a file."""
-    return NearJumps(image)
+near_jumps: Final = lru_cache(maxsize=16)(NearJumps)
+"""The near jumps of a file."""

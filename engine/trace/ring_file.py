@@ -228,7 +228,7 @@ class _EachEvent:
 
 
 _OWN: Final = ("id", "group", "name")
-"""What comes first in an event's description, and differs from one like it."""
+"""The first keys of an event's description; events alike differ in these alone."""
 
 
 def _alike(one: EventInfo, other: EventInfo) -> bool:

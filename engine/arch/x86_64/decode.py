@@ -249,25 +249,23 @@ def decode(raw: bytes) -> Decoded | None:
 
 def whole(raw: bytes) -> bytes:
     """The bytes of the instruction at the front of some, where its first ones tell; else all."""
-    size = _known_size(raw) if raw else 0
-    return raw[:size] if size else raw
-
-
-def _known_size(raw: bytes) -> int:
-    """The length that the first bytes tell, 0 if that is not known."""
-    return (
-        _PLAIN_SIZES[raw[0]]
-        or _sizes.get(raw[:_LEAST], 0)
-        or _sizes.get(raw[:_MIDDLE], 0)
-        or _sizes.get(raw[:_MOST], 0)
+    if not raw:
+        return raw
+    known = _sizes.get
+    size = (
+        _PLAIN_SIZES[raw[0]] or known(raw[:_LEAST]) or known(raw[:_MIDDLE]) or known(raw[:_MOST])
     )
+    return raw[:size] if size else raw
 
 
 def length(raw: bytes) -> int:
     """Length of the instruction at the front of some bytes, 0 if there is none that is known."""
     if not raw:
         return 0
-    size = _known_size(raw)
+    known = _sizes.get
+    size = (
+        _PLAIN_SIZES[raw[0]] or known(raw[:_LEAST]) or known(raw[:_MIDDLE]) or known(raw[:_MOST])
+    )
     if size:
         return size if size <= len(raw) else 0
     insn = decode(raw)

@@ -547,40 +547,27 @@ class Places:
             if pad and link in (function[0], function[0] + pad):
                 link = function[0] + pad
         start = symbol.address if symbol else function[0] if function else link
-        return Place(self._around(file, rules, symbol, start, function), link, text)
-
-    def _around(
-        self,
-        file: ProgramFile,
-        rules: Rules,
-        symbol: Symbol | None,
-        start: int,
-        function: tuple[int, int] | None,
-    ) -> Enclosing:
-        return self._enclosing(
+        around = self._enclosing(
             rules,
             file.path,
-            file.image,
+            image,
             symbol.name if symbol else None,
             start,
             function,
             file.paths,
             inode=file.inode,
         )
+        return Place(around, link, text)
 
-    def neighbours(
-        self, file: ProgramFile, link: int, rules: Rules
-    ) -> tuple[Enclosing, int, int] | None:
+    def neighbours(self, file: ProgramFile, link: int) -> tuple[Enclosing, int, int] | None:
         """The function around a place of `PATH:OFFSET`, and the [low, high) that is in it, too.
 
         None where a symbol alone does not say what the function is.
         """
         near = self.ranges.around(file, link) if _covers(file.image, link) else None
-        if near is None or near.symbol is None:
+        if near is None:
             return None
-        symbol = near.symbol
-        around = self._around(file, rules, symbol, symbol.address, near.function)
-        return around, near.low, near.high
+        return self._at(file, link, Rules.UPROBE, "", None).around, near.low, near.high
 
 
 def shows_file(mapping: Mapping, inode: tuple[int, int] | None, paths: frozenset[str]) -> bool:

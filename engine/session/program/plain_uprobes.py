@@ -81,7 +81,7 @@ class PlainUprobes:
             return False
         if not segment.offset <= offset < segment.offset + segment.filesz:
             return False
-        found = self._places.neighbours(self._file, link, Rules.UPROBE)
+        found = self._places.neighbours(self._file, link)
         if found is None:
             return False
         around, low, high = found

@@ -30,7 +30,7 @@ _MARKERS: Final = "sdt"
 """In a line that may be about static probes."""
 
 
-class _Pattern(Struct, frozen=True, eq=False):
+class _SharedWords(Struct, frozen=True, eq=False):
     """The things that a line has in common with the one before it.
 
     Attributes:
@@ -62,7 +62,7 @@ class AlikeLines:
         """
         self._mode, self._probing = mode, probing
         self._events, self._defined = events, defined
-        self._pattern: _Pattern | None = None
+        self._pattern: _SharedWords | None = None
 
     def take(self, line: str) -> bool:
         """Carry out a line if it is like the one before; False if it has to be read.
@@ -119,4 +119,4 @@ class AlikeLines:
         if not usual or place.typed or place.path != key[1] or not self._probing.waits(place):
             return
         places = self._probing.verdicts.plain_uprobes(place)
-        self._pattern = _Pattern(key, event, made, places)
+        self._pattern = _SharedWords(key, event, made, places)

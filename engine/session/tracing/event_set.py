@@ -5,6 +5,7 @@ from contextlib import suppress
 from typing import Final, Protocol
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from engine.arch.plan import Mode
 from engine.arch.program import EVENT_LOW, EVENT_MOST, RecordLayout
@@ -380,13 +381,9 @@ class EventSet:
         Raises:
             CommandError: there are too many.
         """
-        one = like.info
-        number = self._number(len(self.table) + 1)
-        info = EventInfo(
-            number, one.group, name, one.columns, one.words, one.returns, one.symbolic
-        )
+        info = replace(like.info, id=self._number(len(self.table) + 1), name=name)
         self.table.put(info)
-        event = self.events[one.group, name] = TraceEvent(info, like.kind)
+        event = self.events[info.group, name] = TraceEvent(info, like.kind)
         return event
 
     def free_name(self, group: str, name: str, layout: RecordLayout, forms: Forms) -> str:
