@@ -82,9 +82,12 @@ def facts(guest: Guest, probe: Kprobe) -> tuple[object, ...]:
     return probe.addr, probe.hits, point.copy, shown, planted, point.technique
 
 
-def run(program: Path, lines: list[str], mode: Mode = Mode.STRICT) -> tuple[Any, ...]:
+def run(
+    program: Path, lines: list[str], mode: Mode = Mode.STRICT, technique: str = "auto"
+) -> tuple[Any, ...]:
     """All that can be seen of a trace with some definitions."""
-    with loaded(program, shares=((str(program.parent), False),)) as guest:
+    shares = ((str(program.parent), False),)
+    with loaded(program, shares=shares, technique=technique) as guest:
         tracing = guest.tracing(TraceOptions(profile=True, mode=mode))
         refused = ""
         try:
@@ -152,6 +155,17 @@ def test_the_same_events_and_rows(program: Path, monkeypatch: pytest.MonkeyPatch
     assert len(written.splitlines()) > len(lines)
     one_by_one(monkeypatch)
     assert quick == run(program, lines)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("technique", ["jump", "breakpoint"])
+def test_whatever_stands_there(
+    program: Path, technique: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lines = uprobes(program, 3)
+    quick = run(program, lines, technique=technique)
+    one_by_one(monkeypatch)
+    assert quick == run(program, lines, technique=technique)
 
 
 @pytest.mark.slow
