@@ -99,6 +99,9 @@ class TrapTable(Protocol):
     def expect(self, address: int) -> None:
         """Have the action of a breakpoint made when it is hit: it has none until then."""
 
+    def expect_each(self, addresses: Iterable[int]) -> None:
+        """The same for many of them."""
+
     def ask(self, make: MakeAction) -> None:
         """Have `make` plant the actions of breakpoints that are expected.
 

@@ -1,6 +1,6 @@
 """Actions of breakpoints by address: one table for each address space."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import SupportsIndex
 
 from engine.cpu.base import LEAVE, MakeAction, TrapAction
@@ -59,6 +59,12 @@ class TrapActions:
     def expect(self, address: int) -> None:
         """Have the action of a breakpoint made when it is hit; never from inside an action."""
         self.remove(address)
+        self._planted()
+
+    def expect_each(self, addresses: Iterable[int]) -> None:
+        """The same for many of them."""
+        for address in addresses if self.actions or len(self.leads) else ():
+            self.remove(address)
         self._planted()
 
     def find(self, pc: int) -> tuple[TrapAction, SupportsIndex] | None:

@@ -81,7 +81,7 @@ class UnicornTraps:
 
         self.plant, self.remove = self._first.plant, self._first.remove
         self.lead, self.expect, self.ask = self._first.lead, self._first.expect, self._first.ask
-        self.hit = self._first.hit
+        self.hit, self.expect_each = self._first.hit, self._first.expect_each
 
     def _table(self) -> TrapActions:
         """A table by the pc that a trap leaves."""

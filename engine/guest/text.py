@@ -103,6 +103,9 @@ class TextOverlay:
         Raises:
             GuestFaultError: nothing is mapped there; nothing has been planted then.
         """
+        if len(patches) > _MANY and not masks:
+            self._plant_many(patches)
+            return
         fresh = {
             address: _patch(value, original, (masks or {}).get(address, b""))
             for address, (value, original) in patches.items()
@@ -117,6 +120,35 @@ class TextOverlay:
                 self._pages.setdefault(page, []).append(address)
         self._put(patches)
         self._close(page for covered in pages.values() for page in covered)
+
+    def _plant_many(self, patches: Mapping[int, tuple[bytes, bytes]]) -> None:
+        """The same page by page: what stands between the patches is written as it is."""
+        runs: dict[int, list[int]] = {}
+        for address, (value, _) in patches.items():
+            inside = address % PAGE + len(value) <= PAGE
+            runs.setdefault(address & -PAGE if inside else address, []).append(address)
+        writes: list[tuple[int, bytearray]] = []
+        for run in runs.values():
+            low, high = min(run), max(at + len(patches[at][0]) for at in run)
+            data = bytearray(self._memory.read(low, high - low))
+            for at in run:
+                value = patches[at][0]
+                data[at - low : at - low + len(value)] = value
+            writes.append((low, data))
+        covered: set[int] = set()
+        for address, (value, original) in patches.items():
+            self._patches[address] = _patch(value, original, b"")
+            page, last = address & -PAGE, (address + len(original) - 1) & -PAGE
+            for each in (page,) if page == last else (page, last):
+                covered.add(each)
+                self._pages.setdefault(each, []).append(address)
+        self.changes += 1
+        for low, data in writes:
+            for page in _pages(low, len(data)):
+                self.own_page(page)
+            self._memory.patch(low, bytes(data), forget=False)
+        self._memory.invalidate_all()
+        self._close(covered)
 
     def lift(self, addresses: Iterable[int]) -> None:
         """Take patches out for good; the original bytes come back."""

@@ -278,16 +278,19 @@ class Checkpoints:
             )
             self.marks.append(mark)
         mark = self.marks[-1]
+        known, give_up = self._versions, self._store.give_up
         for page, content in live.pages.items():
-            versions = self._versions.get(page)
-            now = None if versions is None else versions.at(mark)
-            if content is now or (content.zeros and (now is None or now.zeros)):
-                self._store.give_up(content)
+            versions = known.get(page)
+            if versions is None or not versions.marks:
+                if content.zeros:
+                    give_up(content)
+                else:
+                    known[page] = _Versions([mark], [content])
                 continue
-            if versions is None:
-                versions = self._versions[page] = _Versions([], [])
-            if versions.marks[-1:] == [mark]:  # the guest has been there, it is the same
-                self._store.give_up(content)
+            now = versions.contents[-1]  # there is no later mark
+            there = versions.marks[-1] == mark  # the guest has been there: it is the same
+            if there or content is now or (content.zeros and now.zeros):
+                give_up(content)
             else:
                 versions.marks.append(mark)
                 versions.contents.append(content)

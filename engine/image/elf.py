@@ -303,6 +303,11 @@ class ElfImage:
             return b""
         return self._data[offset : min(offset + size, self.size)]
 
+    def let_go(self) -> None:
+        """All of the file was read, hardly any will be again: the host may have its pages."""
+        if isinstance(self._data, mmap.mmap):
+            self._data.madvise(mmap.MADV_DONTNEED)
+
     def read_vaddr(self, vaddr: int, size: int) -> bytes:
         """Read as the program would right after loading, before relocation.
 

@@ -13,6 +13,8 @@ from engine.errors import GuestFaultError, ProbeRejectedError
 from engine.probes.blacklist import Blacklist
 from engine.probes.kprobe import Kprobe
 from engine.probes.kretprobe import DATA_MAX, Kretprobe
+from engine.probes.plain_insns import PlainInsns, PlainRun
+from engine.probes.site import FunctionCode
 from engine.probes.target import ProbeTarget
 
 
@@ -35,6 +37,7 @@ class Admission:
         }
         # Plans of places that were checked and are not probed yet.
         self._checked: dict[tuple[int, Rules, Mode], InsnPlan] = {}
+        self._insns: dict[Mode, PlainInsns] = {}
 
     def mode_of(self, probe: Kprobe) -> Mode:
         """The strictness for a probe."""
@@ -119,6 +122,25 @@ class Admission:
             before = self._overlay.original(start, address - start)
         raw = self.original(address - address % self._arch.code_unit, self._arch.insn_max)
         return self._arch.probes.analyze(raw, address, rules, mode, before)
+
+    def run(self, function: FunctionCode | None, low: int, high: int, mode: Mode) -> PlainRun:
+        """The instructions of a function as many uprobes are admitted to them.
+
+        Args:
+            function: the function, which memory has as its file has it; None where it may not.
+            low: guest address of its first byte, or of the only one that is asked about.
+            high: that behind its last one.
+            mode: strictness.
+        """
+        mapping = self._memory.find(low)
+        insns = self._insns.get(mode)
+        if insns is None:
+            insns = self._insns[mode] = PlainInsns(self._arch, mode)
+        private = mapping is not None and mapping.perms & EXECUTE and mapping.extent is None
+        whole = mapping is not None and high <= mapping.end
+        if not (private and whole and insns.have(self._arch)) or self.blacklist.touches(low, high):
+            function = None
+        return PlainRun(low, high, function, insns, self._arch.insn_max)
 
     def planner(self, rules: Rules, mode: Mode) -> Callable[[int], InsnPlan]:
         """Makes the plan for an address again that was admitted; the same one for all of them."""

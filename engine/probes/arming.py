@@ -1,6 +1,6 @@
 """Arming of points: breakpoints are planted, lifted and changed as their probes want them."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 from engine.arch.plan import InsnPlan, Rules
@@ -10,6 +10,7 @@ from engine.probes.arbitration import Arbitration
 from engine.probes.boost import boost_again, unboost
 from engine.probes.breakpoint_actions import Breakpoints
 from engine.probes.kprobe import Kprobe
+from engine.probes.plain_insns import PlainInsn
 from engine.probes.point import ProbePoint
 from engine.probes.point_state import NO_COPY
 from engine.probes.refcount import ReferenceCounters
@@ -17,6 +18,7 @@ from engine.probes.slots import InsnSlots
 from engine.probes.target import ProbeTarget
 
 _MANY: Final = 64
+_NONE: Final[Mapping[int, PlainInsn]] = {}
 _PLANS: Final = 10_000
 """Points whose plans are kept: with more, each plan is made again when it is needed."""
 
@@ -143,14 +145,27 @@ class Arming:
 
     # -- breakpoints ----------------------------------------------------------------------
 
-    def arm(self, points: Sequence[ProbePoint]) -> None:
-        """Plant the breakpoints of points whose slots are prepared."""
+    def arm(self, points: Sequence[ProbePoint], plain: Mapping[int, PlainInsn] = _NONE) -> None:
+        """Plant the breakpoints of points whose slots are prepared.
+
+        Args:
+            points: the points.
+            plain: by address, instructions of uprobes that are known to be so; their points
+                were never armed, and have no plan yet.
+        """
         many = len(points) > _MANY
+        fresh: list[ProbePoint] = []
         patches, masks = {}, {}
         self._techniques.arming(points)
         if self._shared_units:
             unboost(self.points, points, self._breakpoints)
         for point in points:
+            known = plain.get(point.address) if plain else None
+            if known is not None:
+                patches[point.address] = (self._target.arch.probes.uprobe, known.raw)
+                point.state = point.state.arm()
+                fresh.append(point)
+                continue
             copy, plan = point.copy, point.plan
             if copy.slot is not None:
                 self._target.memory.patch(copy.slot, copy.code, forget=not many)
@@ -161,13 +176,18 @@ class Arming:
             patches[point.address] = (value, plan.raw)
             self._breakpoints.plant(point)
             point.state = point.state.arm()
+        if fresh:
+            self._breakpoints.area.open()
+            self._breakpoints.expect(fresh)
         self._target.overlay.plant(patches, masks)
         for point in points:
-            self.counters.armed(point)
+            if point.address not in plain:
+                self.counters.armed(point)
         self._techniques.armed(points)
         if len(self.points) > _PLANS:
             for point in points:
-                point.forget_plan()
+                if point.planned:
+                    point.forget_plan()
 
     def planted(self, point: ProbePoint) -> bytes:
         """The breakpoint that stands at a point."""

@@ -24,6 +24,11 @@ class Blacklist:
         start, end, name = self._ranges[index]
         return name if start <= address < end else None
 
+    def touches(self, start: int, end: int) -> bool:
+        """True if something in [start, end) is forbidden."""
+        index = bisect_right(self._starts, end - 1) - 1
+        return index >= 0 and self._ranges[index][1] > start
+
     def listing(self) -> list[str]:
         """Lines as debugfs shows them."""
         return [f"0x{start:016x}-0x{end:016x}\t{name}" for start, end, name in self._ranges]

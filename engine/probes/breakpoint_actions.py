@@ -5,8 +5,8 @@ where the slot is not boosted). What the actions do is what the plan says; `brea
 does the same one visible step at a time, and tests hold the two against each other.
 """
 
-from collections.abc import Callable, Mapping
-from functools import cached_property, lru_cache
+from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
@@ -17,6 +17,7 @@ from engine.cpu.base import LEAVE, SingleSteps, StepAction, TrapAction
 from engine.errors import EngineError, GuestFaultError
 from engine.probes.handler_reach import self_contained
 from engine.probes.kprobe import Kprobe, PreHandler, RowOfAny, Uprobe
+from engine.probes.plain_insns import copy_in_area
 from engine.probes.point import FIRST_HITS, ProbePoint
 from engine.probes.point_state import DISARMED, InsnCopy
 from engine.probes.recorded_breakpoints import RecordedBreakpoints
@@ -92,12 +93,6 @@ class _FirstHit:
         probe.hits += 1
         self._record(self._thread() + self._high, self._head, probe.addr or 0)
         return go if isinstance(go, int) else go()
-
-
-@lru_cache(maxsize=4096)
-def _copy_in_area(code: bytes, scratch: bool) -> InsnCopy:
-    """The copy for the XOL area; of the same instruction at many places one will do."""
-    return InsnCopy(None, code, scratch=scratch)
 
 
 class Handled(Struct, frozen=True):
@@ -192,9 +187,9 @@ class Breakpoints:
         plan = point.plan
         if plan.operation is not None:
             return True
-        if plan.copy and self._steps_in_area(point):
-            code = (plan.scratch_copy or plan.copy) + self._arch.probes.after
-            point.copy = _copy_in_area(code, bool(plan.scratch_copy))
+        copy = copy_in_area(self._arch, plan) if self._steps_in_area(point) else None
+        if copy is not None:
+            point.copy = copy
             self.area.open()
             return True
         reach = self._arch.probes.reach
@@ -261,6 +256,10 @@ class Breakpoints:
             self._traps.expect(point.address)
         else:
             self._make(point)
+
+    def expect(self, points: Sequence[ProbePoint]) -> None:
+        """The same as `plant` for points that had nothing planted so far."""
+        self._traps.expect_each([point.address for point in points])
 
     def _ripen(self, point: ProbePoint) -> None:
         if self.recorded is not None:

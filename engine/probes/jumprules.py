@@ -10,11 +10,9 @@ Of a whole function each rule tells at once where it finds something (`JumpRule.
 a word of what: that is what verdicts on all of a program need.
 """
 
-import re
-from array import array
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import lru_cache, partial
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
@@ -22,10 +20,9 @@ from msgspec.structs import replace
 
 from engine.arch.jump import Leaves, Movable
 from engine.arch.plan import Mode, Rules
-from engine.image import ElfImage
 from engine.image.cfi import find_fde, span_at
-from engine.image.headers import PF_X
 from engine.probes.jumpplace import JumpPlace
+from engine.probes.near_jumps import near_jumps
 from engine.probes.placement_rules import Check
 from engine.probes.site import SHORT_REACH, FunctionCode, ImageCode
 from engine.probes.technique import OTHER_PROBE
@@ -42,7 +39,6 @@ Wrong = str | Callable[[], str]
 
 _NEAR: Final = 64
 """Instructions to either side that are looked at for a place that would do."""
-_NEAR_JUMP: Final = re.compile(rb"\xe9|\x0f[\x80-\x8f]")
 
 
 # -- the kernel's ------------------------------------------------------------------------
@@ -171,7 +167,8 @@ def _cross_jump(place: JumpPlace) -> str:
     if at == len(entered) or entered[at] >= inner.stop:
         return ""
     end = function.start + len(function.data)
-    for target, source in _far_jumps(place.code, inner):
+    far = near_jumps(place.code.image).into(inner.start, inner.stop, place.code.bias)
+    for target, source in far:
         if not function.start <= source < end:
             return f"what looks like a jump at {source:#x} goes to {target:#x}"
     for neighbour in _neighbours(place, function):
@@ -190,7 +187,7 @@ def _entered(code: ImageCode, function: FunctionCode) -> Sequence[int]:
 
 def _entries(code: ImageCode, function: FunctionCode) -> list[int]:
     start, end = function.start, function.start + len(function.data)
-    far = _far_jumps(code, range(start, end))
+    far = near_jumps(code.image).into(start, end, code.bias)
     found = {target for target, source in far if not start <= source < end}
     for neighbour in code.neighbours(start, end):
         targets = neighbour.outward.targets
@@ -206,47 +203,6 @@ def _neighbours(place: JumpPlace, function: FunctionCode) -> list[FunctionCode]:
             if start != function.start:
                 found[start] = place.code.function(start, end - start)
     return list(found.values())
-
-
-_PLACE: Final = 40
-"""Bits of a distance within one file's code."""
-
-
-@lru_cache(maxsize=16)
-def _jumps_of(image: ElfImage) -> "tuple[array[int], array[int]]":
-    """Targets, sorted, and sources of all that looks like a near jump, at any byte.
-
-    More than the real ones: that only refuses more.
-    """
-    code = [segment for segment in image.load_segments if segment.flags & PF_X]
-    if not code:
-        return array("Q"), array("Q")
-    low = min(segment.vaddr for segment in code)
-    reach = max(segment.vaddr + segment.filesz for segment in code) - low
-    rows: list[int] = []  # (target, source) in one number, from the first byte of code on
-    for segment in code:
-        data = image.read_vaddr(segment.vaddr, segment.filesz)
-        base = segment.vaddr
-        for match in _NEAR_JUMP.finditer(data):
-            at = match.end()
-            distance = int.from_bytes(data[at : at + 4], "little", signed=True)
-            target = base + at + 4 + distance - low
-            if 0 <= target < reach:
-                rows.append(target << _PLACE | base + match.start() - low)
-    rows.sort()
-    targets = array("Q", [low + (row >> _PLACE) for row in rows])
-    return targets, array("Q", [low + (row & (1 << _PLACE) - 1) for row in rows])
-
-
-def _far_jumps(code: ImageCode, inner: range) -> list[tuple[int, int]]:
-    targets, sources = _jumps_of(code.image)
-    bias = code.bias
-    at = bisect_left(targets, inner.start - bias)
-    found: list[tuple[int, int]] = []
-    while at < len(targets) and targets[at] < inner.stop - bias:
-        found.append((targets[at] + bias, sources[at] + bias))
-        at += 1
-    return found
 
 
 def _landing_pad(place: JumpPlace) -> str:

@@ -60,6 +60,7 @@ class ProbeManager:
         refresh: brings a point in line with its probes, which do something else now.
         check: the plan of a probe that could be registered (`Admission.check`).
         plan: that for the instruction at an address (`Admission.plan`).
+        run: the instructions of a function, for many uprobes (`Admission.run`).
         allow_return: refuses a return probe that cannot be placed.
         traps: True if a point's breakpoint would trap with the registers as they are.
         handle: sees to a stop of the CPU (`HitDispatcher.handle`).
@@ -206,7 +207,7 @@ class ProbeManager:
         self.unregister, self.unregister_all = registry.unregister, registry.unregister_all
         self.enable, self.disable = registry.enable, registry.disable
         self.refresh = arming.refresh
-        self.check, self.plan = admission.check, admission.plan
+        self.check, self.plan, self.run = admission.check, admission.plan, admission.run
         self.allow_return, self.traps = admission.allow_return, self.hits.traps
         self.handle, self.withdraw = self.hits.handle, self.hits.withdraw
         self.busy, self.original_pc, self.name = (

@@ -153,6 +153,8 @@ class NopCallTechnique:
 
     def displacing(self, address: int) -> ProbePoint | None:
         """The point whose no-operation an address lies in, behind its first byte."""
+        if not self._points:
+            return None
         around = range(address - self._calls.size + 1, address)
         return next((self._points[at] for at in around if at in self._points), None)
 

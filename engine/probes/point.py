@@ -52,17 +52,21 @@ class ProbePoint:
     )
 
     def __init__(
-        self, address: int, plan: InsnPlan, again: Callable[[int], InsnPlan] | None = None
+        self,
+        address: int,
+        plan: InsnPlan | None,
+        again: Callable[[int], InsnPlan] | None = None,
     ) -> None:
         """It is not armed.
 
         Args:
             address: guest address.
-            plan: what is done with the instruction.
+            plan: what is done with the instruction; None to have it made when it is needed.
             again: makes the same plan from the address; None where it has to be kept.
         """
+        assert plan is not None or again is not None, "nobody knows what to do there"
         self.address = address
-        self._plan: InsnPlan | None = plan
+        self._plan = plan
         self._again = again
         self._probes: Kprobe | tuple[Kprobe, ...] = ()  # alone, as most of a million are
         self.state: PointState = DISARMED

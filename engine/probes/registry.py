@@ -4,6 +4,7 @@ The order of checks and the names of the errors are kernel/kprobes.c's.
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from typing import Final
 
 from engine.errors import ProbeRejectedError
 from engine.probes.admission import Admission
@@ -12,8 +13,12 @@ from engine.probes.breakpoint_actions import Breakpoints
 from engine.probes.kprobe import Kprobe, ProbeFlags
 from engine.probes.kretprobe import Kretprobe
 from engine.probes.pending_calls import ReturnSite
+from engine.probes.plain_insns import PlainInsn
 from engine.probes.point import ProbePoint
+from engine.probes.point_state import NO_COPY
 from engine.probes.return_probes import ReturnProbes
+
+_NONE: Final[Mapping[int, PlainInsn]] = {}
 
 Unmapped = Callable[[list[Kprobe]], Collection[Kprobe]]
 """Given probes whose code is gone: those that will be registered again."""
@@ -63,8 +68,14 @@ class ProbeRegistry:
         """
         self.register_all([probe])
 
-    def register_all(self, probes: Sequence[Kprobe]) -> None:
+    def register_all(
+        self, probes: Sequence[Kprobe], plain: Mapping[int, PlainInsn] = _NONE
+    ) -> None:
         """Register all or none (register_kprobes).
+
+        Args:
+            probes: the probes.
+            plain: by guest address, instructions to which uprobes were admitted (`PlainRun`).
 
         Raises:
             ProbeRejectedError: of the first that cannot be placed; EINVAL for none at all.
@@ -73,14 +84,25 @@ class ProbeRegistry:
             raise ProbeRejectedError(0, "no probes given", "EINVAL")
         done: list[Kprobe] = []
         fresh: dict[int, ProbePoint] = {}
+        known: dict[int, PlainInsn] = {}
         try:
             for probe in probes:
+                at = probe.addr or 0
+                if at in plain and at not in fresh and at not in self._points:
+                    known[at] = insn = plain[at]
+                    fresh[at] = self._plain_point(probe, at, insn)
+                    done.append(probe)
+                    continue
                 point = self._place(probe, fresh)
+                if known.pop(point.address, None) is not None:
+                    point.copy = NO_COPY  # with two of them more counts than the bytes
                 # A return comes before what happens to stand where it returns to.
                 there = point.probes
                 point.add(probe, behind=int(bool(there) and isinstance(there[0], ReturnSite)))
                 done.append(probe)
             for point in fresh.values():
+                if point.address in known:
+                    continue  # it has its copy
                 if point.enabled() and not self._breakpoints.prepare(point):
                     raise ProbeRejectedError(point.address, "no slot is left", "ENOMEM")
         except ProbeRejectedError:
@@ -90,7 +112,8 @@ class ProbeRegistry:
         self.asked.update(dict.fromkeys(p for p in done if not p.machinery and not p.stops))
         self._points.update(fresh)
         self._return_probes.admit([probe for probe in done if isinstance(probe, Kretprobe)])
-        self._arming.arm([point for point in fresh.values() if point.enabled()])
+        enabled = [at for at, point in fresh.items() if at in known or point.enabled()]
+        self._arming.arm([fresh[at] for at in enabled], known)
         for address in {probe.addr for probe in done if probe.addr not in fresh}:
             self._arming.refresh(self._points[address or 0])
         if any(isinstance(probe, Kretprobe) for probe in done):
@@ -123,6 +146,13 @@ class ProbeRegistry:
         self._arming.arm([point for point in fresh if point.enabled() and not point.covered])
         if any(isinstance(probe, Kretprobe) for point in fresh for probe in point.probes):
             self._return_probes.armed()
+
+    def _plain_point(self, probe: Kprobe, address: int, insn: PlainInsn) -> ProbePoint:
+        admission = self._admission
+        again = admission.planner(probe.rules, admission.mode_of(probe))
+        point = ProbePoint(address, None, again)
+        point.copy, point.probes = insn.copy, (probe,)
+        return point
 
     def _place(self, probe: Kprobe, fresh: dict[int, ProbePoint]) -> ProbePoint:
         admission = self._admission

@@ -230,6 +230,8 @@ def _boundaries(arch: Arch, start: int, data: bytes) -> tuple[list[int], int | N
     found: list[int] = []
     if steps is not None:
         return _slots(arch, steps, start, data)
+    if arch.probes.starts is not None:
+        return arch.probes.starts(data, start)
     while at < end:
         size = length(data[at : at + longest])
         if size <= 0:

@@ -15,8 +15,7 @@ import mmap
 import os
 import struct
 import zlib
-from collections.abc import Iterable, Iterator, Mapping
-from functools import partial
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
@@ -39,6 +38,8 @@ PLACES: Final = (128, 256)
 
 PAGE: Final = mmap.PAGESIZE
 _LEAST_ROOM: Final = PAGE
+_PIECE: Final = 1 << 18
+"""Bytes of JSON that are made at a time."""
 
 
 class Progress(Struct, frozen=True):
@@ -168,28 +169,78 @@ class RingFile:
         self._name.unlink(missing_ok=True)
 
     def _store(self, pair: "_Pair", value: object) -> None:
-        data = memoryview(_json_of(value))
         place = pair.other
-        if pair.room[place] < len(data):
-            room = max(2 * len(data), _LEAST_ROOM)
-            os.posix_fallocate(self._file, self._end, room)
-            pair.at[place], pair.room[place] = self._end, room
-            self._end += room
-        done = 0
-        while done < len(data):
-            done += os.pwrite(self._file, data[done:], pair.at[place] + done)
-        pair.current = Blob(pair.at[place], len(data), zlib.crc32(data))
+        size = crc = 0
+        for piece in _json_pieces(value):
+            needed = size + len(piece)
+            if pair.room[place] < needed:
+                self._make_room(pair, place, size, 2 * needed)
+            at = pair.at[place] + size
+            rest = memoryview(piece)
+            while rest:
+                done = os.pwrite(self._file, rest, at)
+                rest, at = rest[done:], at + done
+            crc = zlib.crc32(piece, crc)
+            size = needed
+        pair.current = Blob(pair.at[place], size, crc)
         pair.other = 1 - place
+
+    def _make_room(self, pair: "_Pair", place: int, kept: int, room: int) -> None:
+        """Make a place larger, at the end of the file if it is not there already.
+
+        Args:
+            pair: the place's pair.
+            place: which of the two.
+            kept: bytes at its front that are written.
+            room: bytes that it needs.
+        """
+        room = max(room, _LEAST_ROOM)
+        at, had = pair.at[place], pair.room[place]
+        last = had > 0 and at + had == self._end
+        new = at if last else self._end
+        os.posix_fallocate(self._file, new, room)
+        for done in range(0, 0 if last else kept, _PIECE):
+            data = os.pread(self._file, min(_PIECE, kept - done), at + done)
+            os.pwrite(self._file, data, new + done)
+        pair.at[place], pair.room[place] = new, room
+        self._end = new + room
 
 
 class _EachEvent:
-    """Descriptions of events, made one at a time."""
+    """JSON of descriptions of events, made one at a time."""
 
     def __init__(self, events: Iterable[EventInfo]) -> None:
         self._events = events
 
-    def __iter__(self) -> Iterator[dict[str, Any]]:
-        return (event.to_json() for event in self._events)
+    def __iter__(self) -> Iterator[str]:
+        dumps = _dumps()
+        last: EventInfo | None = None
+        rest = ""
+        for event in self._events:
+            if last is None or not _alike(last, event):
+                data = event.to_json()
+                for key in _OWN:
+                    del data[key]
+                rest = dumps(data)[1:]
+            last = event
+            group, name = dumps(event.group), dumps(event.name)
+            yield f'{{"id":{event.id},"group":{group},"name":{name},{rest}'
+
+
+_OWN: Final = ("id", "group", "name")
+"""The first keys of an event's description; events alike differ in these alone."""
+
+
+def _alike(one: EventInfo, other: EventInfo) -> bool:
+    """True if the descriptions of two events differ in `_OWN` alone."""
+    return (
+        one.columns is other.columns
+        and one.returns is other.returns
+        and one.symbolic is other.symbolic
+        and one.source is other.source
+        and one.attached == other.attached
+        and one.record is other.record
+    )
 
 
 class _EachSymbol:
@@ -202,33 +253,44 @@ class _EachSymbol:
         return iter(self._symbols)
 
 
-def _json_of(value: object) -> bytearray:
-    """JSON of plain data, in which there may be a million events, and symbols for them."""
+def _dumps() -> Callable[[object], str]:
     import json  # for files alone
 
-    dumps = partial(json.dumps, separators=(",", ":"))
+    return json.JSONEncoder(separators=(",", ":")).encode
+
+
+def _json_pieces(value: object) -> Iterator[bytes]:
+    """JSON of plain data, in which there may be a million events, and symbols for them."""
+    data = bytearray()
+    for part in _json_parts(value, _dumps()):
+        data += part.encode()
+        if len(data) >= _PIECE:
+            yield bytes(data)
+            data.clear()
+    yield bytes(data)
+
+
+def _json_parts(value: object, dumps: Callable[[object], str]) -> Iterator[str]:
     if not isinstance(value, Mapping):
-        return bytearray(dumps(value).encode())
-    data = bytearray(b"{")
+        yield dumps(value)
+        return
+    begin = "{"
     for key, item in value.items():
-        data += b"," if len(data) > 1 else b""
-        data += dumps(key).encode() + b":"
+        yield f"{begin}{dumps(key)}:"
+        begin = ","
         if isinstance(item, _EachEvent):
-            data += b"["
-            for number, one in enumerate(item):
-                data += b"," if number else b""
-                data += dumps(one).encode()
-            data += b"]"
+            yield "["
+            for number, text in enumerate(item):
+                yield f",{text}" if number else text
+            yield "]"
         elif isinstance(item, _EachSymbol):
-            data += b"{"
+            yield "{"
             for number, (address, text) in enumerate(item):
-                data += b"," if number else b""
-                data += f'"{address}":{dumps(text)}'.encode()
-            data += b"}"
+                yield f'{"," if number else ""}"{address}":{dumps(text)}'
+            yield "}"
         else:
-            data += dumps(item).encode()
-    data += b"}"
-    return data
+            yield dumps(item)
+    yield "}" if begin == "," else "{}"
 
 
 class _Pair:

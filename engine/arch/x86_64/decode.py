@@ -228,11 +228,11 @@ def _plain_size(opcode: int) -> int:
     return 1 + (_immediate(entry & -16, 0, wide=False) if entry >= _BYTE else 0)
 
 
-_FRONT: Final = 4
-"""Bytes in which prefixes, opcode, ModRM and SIB of most instructions are."""
-_KEPT: Final = 1 << 14
+_LEAST, _MIDDLE, _MOST = 2, 3, 4
+"""Bytes that prefixes, opcode, ModRM and SIB of most instructions have."""
+_KEPT: Final = 1 << 16
 _sizes: Final[dict[bytes, int]] = {}
-"""Lengths by these bytes, of what they decide about."""
+"""Lengths by these bytes, which decide about them: no such front is the begin of another one."""
 
 
 @lru_cache(maxsize=1 << 12)
@@ -249,7 +249,12 @@ def decode(raw: bytes) -> Decoded | None:
 
 def whole(raw: bytes) -> bytes:
     """The bytes of the instruction at the front of some, where its first ones tell; else all."""
-    size = (_PLAIN_SIZES[raw[0]] or _sizes.get(raw[:_FRONT], 0)) if raw else 0
+    if not raw:
+        return raw
+    known = _sizes.get
+    size = (
+        _PLAIN_SIZES[raw[0]] or known(raw[:_LEAST]) or known(raw[:_MIDDLE]) or known(raw[:_MOST])
+    )
     return raw[:size] if size else raw
 
 
@@ -257,18 +262,47 @@ def length(raw: bytes) -> int:
     """Length of the instruction at the front of some bytes, 0 if there is none that is known."""
     if not raw:
         return 0
-    size = _PLAIN_SIZES[raw[0]] or _sizes.get(raw[:_FRONT], 0)
+    known = _sizes.get
+    size = (
+        _PLAIN_SIZES[raw[0]] or known(raw[:_LEAST]) or known(raw[:_MIDDLE]) or known(raw[:_MOST])
+    )
     if size:
         return size if size <= len(raw) else 0
     insn = decode(raw)
     if insn is None or not insn.known:
         return 0
-    fields = insn.displacement_size + insn.immediate_size
-    if insn.size - fields <= _FRONT <= len(raw):
+    front = max(insn.size - insn.displacement_size - insn.immediate_size, _LEAST)
+    if front <= _MOST and front <= len(raw):
         if len(_sizes) >= _KEPT:
             _sizes.clear()
-        _sizes[raw[:_FRONT]] = insn.size
+        _sizes[raw[:front]] = insn.size
     return insn.size
+
+
+def starts(code: bytes, address: int) -> tuple[list[int], int | None]:
+    """Addresses of instructions one after the other, and that of the first bytes that are none.
+
+    Args:
+        code: the bytes.
+        address: of the first one.
+    """
+    plain, known = _PLAIN_SIZES, _sizes.get
+    found: list[int] = []
+    at, end = 0, len(code)
+    while at < end:
+        size = (
+            plain[code[at]]
+            or known(code[at : at + _LEAST], 0)
+            or known(code[at : at + _MIDDLE], 0)
+            or known(code[at : at + _MOST], 0)
+        )
+        if not size or at + size > end:
+            size = length(code[at : at + LONGEST])
+            if not size:
+                return found, address + at
+        found.append(address + at)
+        at += size
+    return found, None
 
 
 def mapped(insn: Decoded) -> bool:

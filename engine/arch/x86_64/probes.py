@@ -13,7 +13,7 @@ from engine.arch.plan import (
     Mode,
     Rules,
 )
-from engine.arch.x86_64.decode import LEGACY, decode, length
+from engine.arch.x86_64.decode import LEGACY, decode, length, starts
 from engine.arch.x86_64.operations import relative_target
 
 _REACH: Final = 1 << 31
@@ -120,6 +120,7 @@ PROBES = ArchProbes(
     reach=_REACH - 64,  # the jump back stands inside the slot
     analyze=_analyze,
     length=length,
+    starts=starts,
     jump=_jump,
     target=_target,
     landing_pad=_landing_pad,

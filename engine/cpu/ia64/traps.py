@@ -28,6 +28,7 @@ class Ia64Traps:
         self.find = self._first.find
         self.plant, self.remove = self._first.plant, self._first.remove
         self.lead, self.expect, self.ask = self._first.lead, self._first.expect, self._first.ask
+        self.expect_each = self._first.expect_each
         self.hit = self._first.hit
         self.steps: dict[int, StepAction] = {}
         self._owner = owner

@@ -28,6 +28,10 @@ class FurtherProbes:
         """True if a probe stands for another one."""
         return probe in self._for
 
+    def __len__(self) -> int:
+        """Number of probes that stand for others."""
+        return len(self._for)
+
     def __iter__(self) -> Iterator[Kprobe]:
         """The probes that stand for others, in the order in which they were added."""
         return iter(self._for)

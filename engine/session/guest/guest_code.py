@@ -178,6 +178,25 @@ class GuestCode:
                 found.append(GoCode(table.start + bias, table.end + bias, functions))
         return found
 
+    def unchanged(self, address: int) -> tuple[FunctionCode, int, int] | None:
+        """The function around an address, and its [start, end) here.
+
+        None where memory has other code than the file, and where nobody knows of one.
+        """
+        module, function = self._module(address), self.function(address)
+        if module is None or function is None or function[1] - function[0] > _LARGEST:
+            return None
+        start, end = function
+        written = module.image.read_vaddr(start - module.bias, end - start)
+        try:
+            if self._memory.read(start, end - start) != written and not self._shows(
+                module, start, end
+            ):
+                return None
+        except GuestFaultError:
+            return None
+        return self._of(module)[1].function(start - module.bias, end - start), start, end
+
     def boundary(self, address: int) -> bool:
         """True if an instruction begins there; also where no function is known."""
         function = self.function(address)

@@ -15,9 +15,10 @@ from engine.guest.memory import Memory
 from engine.guest.text import TextOverlay
 from engine.linux.space import AddressSpace
 from engine.probes.detourroom import DetourRoom, Located
-from engine.probes.kprobe import Kprobe, ProbeFlags, RowOfAny
+from engine.probes.kprobe import Kprobe, ProbeFlags, RowOfAny, Uprobe
 from engine.probes.kretprobe import Kretprobe
 from engine.probes.manager import ProbeManager
+from engine.probes.plain_insns import PlainInsn, PlainRun
 from engine.session.guest.further_mappings import (
     FurtherProbes,
     addresses_in,
@@ -25,7 +26,7 @@ from engine.session.guest.further_mappings import (
 )
 from engine.session.guest.guest_code import GuestCode, KnownFiles
 from engine.session.guest.loading import LoadedGuest, watch
-from engine.session.program.places import Place, guest_address, shows_file
+from engine.session.program.places import Enclosing, Place, guest_address, shows_file
 from engine.session.program.verdicts import Verdicts
 
 _SLOT_BYTES: Final = 1 << 20
@@ -34,6 +35,9 @@ _SLOT_BYTES: Final = 1 << 20
 
 _AT_ONCE: Final = 4096
 """Probes that are registered together when their file is mapped."""
+_MANY: Final = 64
+"""Probes from which on the plain ones among them are armed by the bytes they stand on."""
+_NONE: Final[Mapping[int, PlainInsn]] = {}
 
 
 class Ready(Protocol):
@@ -234,6 +238,13 @@ class ProbedSpace:
             return _users_address(place, self._users_pages(0, 1 << 64))
         return guest_address(place, self.space.modules, self.space.memory)
 
+    def waits(self, place: Place) -> bool:
+        """True if nothing of a place's file is mapped here, and no kernel runs it."""
+        main = self.space.modules.main
+        if self._users is not None or (main is not None and main.image is place.image):
+            return False
+        return not any(map(place.is_in, self.space.memory.mappings))
+
     # -- files of the user programs of a kernel -------------------------------------------
 
     def _is_users(self, place: Place) -> bool:
@@ -349,8 +360,12 @@ class ProbedSpace:
         """The wish that a probe came from."""
         return self._placed[probe]
 
-    def _register(self, items: Sequence[Wanted]) -> None:
+    def _register(self, items: Sequence[Wanted], plain: Mapping[int, PlainInsn] = _NONE) -> None:
         """Register probes whose addresses are known, all or none.
+
+        Args:
+            items: the probes.
+            plain: see `ProbeRegistry.register_all`.
 
         Raises:
             ProbeRejectedError: one of them cannot be registered.
@@ -359,7 +374,7 @@ class ProbedSpace:
             return
         self._placed.update({item.probe: item for item in items})
         try:
-            self.manager.register_all([item.probe for item in items])
+            self.manager.register_all([item.probe for item in items], plain)
         except ProbeRejectedError:
             for item in items:
                 del self._placed[item.probe]
@@ -666,14 +681,20 @@ class ProbedSpace:
         waiting: list[Wanted] = []
         ready: list[Wanted] = []
         users: dict[tuple[str, int], int] | None = None
+        around: Enclosing | None = None
+        carried = comes = False
         for item in self.pending:
             place = item.place
-            own = main is not None and main.image is place.image
+            if place.around is not around:  # neighbours are in one function
+                around = place.around
+                own = main is not None and main.image is around.image
+                carried = self._is_users(place)
+                comes = own or around.inode in inodes or bool(around.paths & names)
             address: int | None = None
-            if self._is_users(place):
+            if carried:
                 users = self._users_pages(start, size) if users is None else users
                 address = _users_address(place, users)
-            elif own or place.inode in inodes or place.paths & names:
+            elif comes:
                 address = self._free_address(item)
             here = memory.find(address) if address is not None and item.fate.dropped else None
             if address is None or (here and not (here.start < start + size and start < here.end)):
@@ -691,6 +712,8 @@ class ProbedSpace:
     def _free_address(self, item: Wanted) -> int | None:
         """An address for a probe that waits, at which none stands for it already."""
         address = self.address(item.place)
+        if not self._further:
+            return address
         taken = self._further.addresses(item.probe)
         if address not in taken:
             return address
@@ -699,9 +722,10 @@ class ProbedSpace:
 
     def _arm_ready(self, items: Sequence[Wanted]) -> None:
         """Register those of some probes that can be placed, and tell what has moved."""
+        plain: dict[int, PlainInsn] = {}
         with self._code.settled():
-            ready = self._accepted(items)
-        self._register(ready)
+            ready = self._accepted(items, plain if len(items) > _MANY else None)
+        self._register(ready, plain)
         for item in ready:
             left = item.fate.left
             if left is None:
@@ -713,10 +737,29 @@ class ProbedSpace:
                     f"{item.probe.addr:#x}, and the probe with it"
                 )
 
-    def _accepted(self, items: Sequence[Wanted]) -> list[Wanted]:
-        """Return the probes that can be placed; say of the others why not."""
+    def _accepted(
+        self, items: Sequence[Wanted], plain: dict[int, PlainInsn] | None = None
+    ) -> list[Wanted]:
+        """Return the probes that can be placed; say of the others why not.
+
+        Args:
+            items: the probes.
+            plain: gets the instructions of plain uprobes, by address, where it is given.
+        """
         found: list[Wanted] = []
+        run: PlainRun | None = None
+        default, points = self.manager.mode, self.manager.points
         for item in items:
+            probe, at = item.probe, item.probe.addr or 0
+            usual = plain is not None and type(probe) is Uprobe and probe.plain and probe.enabled
+            if plain is not None and usual and (probe.mode or default) is Mode.STRICT:
+                if run is None or not run.low <= at < run.high:
+                    run = self._run(at)
+                insn = run.insn(at) if at not in points else None
+                if insn is not None:
+                    plain[at] = insn
+                    found.append(item)
+                    continue
             try:
                 self.settle(item, item.probe.addr or 0)
             except ProbeRejectedError as error:
@@ -724,6 +767,11 @@ class ProbedSpace:
             else:
                 found.append(item)
         return found
+
+    def _run(self, address: int) -> PlainRun:
+        """The plain instructions of the function around an address."""
+        function, low, high = self._code.unchanged(address) or (None, address, address + 1)
+        return self.manager.run(function, low, high, Mode.STRICT)
 
 
 class _Late:

@@ -211,6 +211,14 @@ class Probing:
             if space is not first:
                 self._place_too(space, asked)
 
+    def waits(self, place: Place) -> bool:
+        """True if all probes in a place's file wait until the first process maps it."""
+        return len(self.spaces) == 1 and self.first.waits(place)
+
+    def wait(self, wanted: Wanted) -> None:
+        """Have a probe wait for its file (see `waits`)."""
+        self.first.pending.append(wanted)
+
     def _allow_return(self, one: Wanted) -> None:
         """Refuse a return probe whose trampoline would damage the program.
 

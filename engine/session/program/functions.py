@@ -70,6 +70,19 @@ class FunctionRanges:
             return None
         if known.symbol is None and known.low == link:
             return None  # of one address alone its function is remembered
+        about = self.around(file, link)
+        if about is None:
+            return None
+        latest.remove(known)
+        latest.insert(0, about)
+        return about
+
+    def around(self, file: ProgramFile, link: int) -> Neighbourhood | None:
+        """The addresses around one that have its symbol, which says where their function is.
+
+        None where more than the symbol says that.
+        """
+        found = self.at(file, link)
         symbol, low, high = file.symbols.span(link)
         if found is None or symbol is None or (symbol.address, symbol.size) != found:
             return None
@@ -77,9 +90,7 @@ class FunctionRanges:
             return None
         # The symbol says where the function is: it is the same wherever that covers.
         low, high = max(low, found[0]), min(high, found[0] + found[1])
-        latest.remove(known)
-        latest.insert(0, Neighbourhood(file, low, high, symbol, found))
-        return latest[0]
+        return Neighbourhood(file, low, high, symbol, found)
 
 
 def function_at(file: ProgramFile, link: int) -> tuple[int, int] | None:

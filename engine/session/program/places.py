@@ -559,6 +559,16 @@ class Places:
         )
         return Place(around, link, text)
 
+    def neighbours(self, file: ProgramFile, link: int) -> tuple[Enclosing, int, int] | None:
+        """The function around a place of `PATH:OFFSET`, and the [low, high) that is in it, too.
+
+        None where a symbol alone does not say what the function is.
+        """
+        near = self.ranges.around(file, link) if _covers(file.image, link) else None
+        if near is None:
+            return None
+        return self._at(file, link, Rules.UPROBE, "", None).around, near.low, near.high
+
 
 def shows_file(mapping: Mapping, inode: tuple[int, int] | None, paths: frozenset[str]) -> bool:
     """True if a mapping shows the file of an inode; or of a path, where no inode is known."""

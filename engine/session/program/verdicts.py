@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from engine.session.program.markers import Markers
     from engine.session.program.outcomes import Surveyor
     from engine.session.program.perf_commands import PerfCommands
+    from engine.session.program.plain_uprobes import PlainUprobes
 
 _MARKER: Final = re.compile(r"\s*!?\s*(?:p\S*\s+)?(?:\S*:)?%")
 """Begins lines that may be about static probes."""
@@ -527,6 +528,16 @@ class Verdicts:
             code = self._changed(place, 0) or self._code(place)
             yield place, code, code.function(start, end - start), done
             done = max(done, end)
+
+    def plain_uprobes(self, place: Place) -> "PlainUprobes":
+        """The places of a place's file that uprobes' strict rules accept without more ado."""
+        from engine.session.program.plain_uprobes import PlainUprobes  # for many at once only
+
+        def changed(there: Place) -> bool:
+            return self._changed(there, 0) is not None
+
+        file = self.file_of(place)
+        return PlainUprobes(self._arch, file, self._code_of(file), self.places, changed)
 
     def instructions(self, place: Place) -> Iterator[Place]:
         """Every instruction of the function around a place."""

@@ -68,6 +68,15 @@ class DefinedSet:
         if site is not None and self._sites is not None:
             self._sites.setdefault(site, {})[done] = None
 
+    @property
+    def compares_sites(self) -> bool:
+        """True if a new uprobe is compared with those at its place (`agree`)."""
+        return self._sites is not None
+
+    def add_first(self, done: Defined) -> None:
+        """The first line of its name was carried out, and places are not compared."""
+        self._order[done] = None
+
     def remove(self, gone: Iterable[Defined]) -> None:
         """Some were taken back."""
         for done in gone:

@@ -23,6 +23,7 @@ from engine.session.program.places import Place, PlaceError
 from engine.session.program.verdicts import RETURN_ENTRY, Placed
 from engine.session.protocol.report import Report
 from engine.session.protocol.requests import ProbeRequest
+from engine.session.tracing.alike_lines import AlikeLines
 from engine.session.tracing.defined_set import DefinedSet
 from engine.session.tracing.event_set import Defined, EventSet, TraceEvent
 from engine.session.tracing.recorders import Recorders
@@ -137,8 +138,11 @@ class Definitions:
                 "define them with -e"
             )
         with collector_paused(), self._probing.verdicts.lookup.settled():
+            alike = AlikeLines(self._mode, self._probing, self._events, self.defined)
             for line in probes.definitions:
-                self._define_lines(self.spelled_out(line))
+                if not alike.take(line):
+                    made = self._define_lines(self.spelled_out(line))
+                    alike.follow(line, made[0] if len(made) == 1 else None)
             for command in probes.perf:
                 self._define_lines(self._probing.verdicts.perf_lines(command))
         for glob in probes.entries:
@@ -177,7 +181,7 @@ class Definitions:
         definition = self._definition(line)
         return None if definition is None else self._define(definition, line, bare=True)[0]
 
-    def _define_lines(self, lines: Sequence[str]) -> None:
+    def _define_lines(self, lines: Sequence[str]) -> list[Defined]:
         """Carry out lines; all that they have defined goes again where one is not accepted."""
         done: list[Defined] = []
         try:
@@ -188,6 +192,7 @@ class Definitions:
             if done:
                 self.remove(*done)
             raise
+        return done
 
     def define_shown(self, line: str) -> tuple[Defined, tuple[Placed, ...]] | None:
         """Carry out a line for somebody who shows the verdicts on its places, those on jumps too.

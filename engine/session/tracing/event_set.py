@@ -5,6 +5,7 @@ from contextlib import suppress
 from typing import Final, Protocol
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from engine.arch.plan import Mode
 from engine.arch.program import EVENT_LOW, EVENT_MOST, RecordLayout
@@ -96,6 +97,9 @@ class TraceEvent(Struct, eq=False):
     @property
     def probes(self) -> list[Kprobe]:
         """One for each place of them, or of a pattern."""
+        lines = self._lines
+        if isinstance(lines, Defined) and self._patterned is None:
+            return list(lines.probes)  # as most of a million have
         return [*(probe for one in self.defined for probe in one.probes), *(self._patterned or ())]
 
     def add(self, line: "Defined") -> None:
@@ -159,7 +163,8 @@ class Defined(Struct, frozen=True, eq=False):
     @property
     def probes(self) -> tuple[Kprobe, ...]:
         """One for each place."""
-        return tuple(one.probe for one in self.wanted)
+        given = self.given
+        return (given.probe,) if isinstance(given, Wanted) else tuple(one.probe for one in given)
 
 
 class EventLimit(Struct, frozen=True):
@@ -201,6 +206,10 @@ class NamedEvents(Mapping[tuple[str, str], TraceEvent]):
 
     def __setitem__(self, key: tuple[str, str], event: TraceEvent) -> None:
         self._groups.setdefault(key[0], {})[key[1]] = event
+
+    def has(self, group: str, name: str) -> bool:
+        """True if there is an event of that name."""
+        return name in self._groups.get(group, ())
 
     def __delitem__(self, key: tuple[str, str]) -> None:
         del self._groups[key[0]][key[1]]
@@ -360,6 +369,21 @@ class EventSet:
             if self._kind is None or self._kind.layout is not layout:
                 self._kind = EventKind(layout, self._prepare, self._share)
             event = self.events[group, name] = TraceEvent(info, self._kind)
+        return event
+
+    def is_free(self, group: str, name: str) -> bool:
+        """True if no event has a name."""
+        return (group, name) not in self.infos.others and not self.events.has(group, name)
+
+    def another(self, like: TraceEvent, name: str) -> TraceEvent:
+        """Make an event of another one's group, whose rows are the same but for its number.
+
+        Raises:
+            CommandError: there are too many.
+        """
+        info = replace(like.info, id=self._number(len(self.table) + 1), name=name)
+        self.table.put(info)
+        event = self.events[info.group, name] = TraceEvent(info, like.kind)
         return event
 
     def free_name(self, group: str, name: str, layout: RecordLayout, forms: Forms) -> str:

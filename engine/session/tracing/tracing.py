@@ -672,8 +672,8 @@ class Tracing:
         if self.calls is not None:
             said += [Report((text,)) for text in self.calls.remarks()]
         said += [] if self.samples is None else self.samples.remarks()
-        own = dict.fromkeys(probe for event in self.events.values() for probe in event.probes)
-        returns = [probe for probe in own if isinstance(probe, Kretprobe)]
+        probes = (probe for event in self.events.values() for probe in event.probes)
+        returns = list(dict.fromkeys(one for one in probes if isinstance(one, Kretprobe)))
         if any(probe.left or probe.active for probe in returns):
             from engine.session.tracing.unreturned import unreturned  # seldom a call is left
 

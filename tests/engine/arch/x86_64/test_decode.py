@@ -9,7 +9,7 @@ from workcount import calls
 from x86code import PROGRAMS, lines_of
 
 from engine.arch.x86_64 import decode as codec
-from engine.arch.x86_64.decode import Decoded, decode, length, whole
+from engine.arch.x86_64.decode import Decoded, decode, length, starts, whole
 
 # A prefix byte that objdump shows on a line of its own: data between functions.
 _LONE_PREFIXES = frozenset(
@@ -174,3 +174,36 @@ def test_whole_libraries_can_be_walked() -> None:
             decode(raw)
 
     calls(walk, at_most=8 * len(samples))
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_starts_are_those_of_one_length_after_the_other(seed: int) -> None:
+    """Whatever is known of fronts already, and where the code is cut or is none."""
+    chance = random.Random(seed)
+    some = [bytes.fromhex(text) for text in _WHOLE]
+    for _ in range(200):
+        code = b"".join(chance.choices(some, k=20))
+        if chance.random() < 0.5:
+            at = chance.randrange(len(code))
+            code = code[:at] + chance.randbytes(3) + code[at : chance.randrange(len(code))]
+        at, found, bad = 0, list[int](), None
+        while at < len(code):
+            insn = decode(code[at : at + 15])
+            if insn is None or not insn.known:
+                bad = 0x1000 + at
+                break
+            found.append(0x1000 + at)
+            at += insn.size
+        assert starts(code, 0x1000) == (found, bad)
+        for address in found:
+            raw = code[address - 0x1000 :][:15]
+            assert len(whole(raw)) in (len(raw), length(raw))
+
+
+_WHOLE = (
+    *("0f8410000000", "4889c7", "488b442418", "8b45f8", "85c0", "90", "e810000000", "c3"),
+    *("488d3d10000000", "4181bc8478563412efbeadde", "f30f1efa", "66b83412", "b878563412"),
+    *("48b88877665544332211", "660f6f442410", "c5f877", "f20f58c1"),
+    *("41f6c301", "f7d8", "65488b042528000000", "0fb6c0", "c8080000"),
+)
+"""Instructions of all lengths of what decides about them."""
