@@ -4,6 +4,7 @@ import os
 from collections.abc import Callable, Sequence
 
 from engine.arch.plan import Mode
+from engine.errors import CommandError
 from engine.escaping import escaped
 from engine.machine.records import KernelRecords
 from engine.machine.stepping import MachineMoment
@@ -93,10 +94,23 @@ class ControlledBoot:
         """True if a program runs, not the kernel."""
         return bool(self.booted.machine.cpu.privilege)
 
+    def need_changeable(self) -> None:
+        """Refuse to change what the guest does; raises `CommandError`."""
+        if self.booted.recorded is not None:
+            raise CommandError("a recorded boot goes as it went: its probes can be changed")
+        if self.machine.is_past:
+            raise CommandError("the past cannot be changed; go to the present first")
+
     @property
     def has_run(self) -> bool:
         """True behind the first instruction."""
         return self.machine.newest > MachineMoment(0)
+
+    @property
+    def known_until(self) -> int:
+        """The time at which a recorded boot ends, where it says so; 0 for any other."""
+        recorded = self.booted.recorded
+        return recorded.end.nanoseconds if recorded is not None and recorded.end else 0
 
     @property
     def comms(self) -> dict[int, str]:
@@ -125,7 +139,13 @@ class ControlledBoot:
             self._told.come_to(machine.moment.blocks, machine.pc)
 
     def type(self, data: bytes) -> None:
-        """Type on the console."""
+        """Type on the console.
+
+        Raises:
+            CommandError: a recorded boot has what was typed then.
+        """
+        if self.booted.recorded is not None:
+            raise CommandError("a recorded boot has what was typed when it was recorded")
         if self._keys >= 0:
             os.write(self._keys, data)
 

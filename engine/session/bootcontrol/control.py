@@ -147,7 +147,7 @@ class MachineControl:
         self._motions = MachineMotions(boot, self._list, self._goes_on)
         self._viewing = MachineViewing(boot, self._config.guest)
         self._words = BootWords(boot, self._list, self._motions, self._changed_by_words)
-        self._pid, self._frame, self._marks, self._end = None, 0, {}, 0
+        self._pid, self._frame, self._marks, self._end = None, 0, {}, boot.known_until
         self._is_stale = True
         for text in self._list.failed:
             self._tell(ev.Notice(text))
@@ -177,7 +177,7 @@ class MachineControl:
         boot, before = self._made(rows), self._boot
         before.tracing.drain()
         if alike:
-            boot.booted.log.follow(before.booted.log)
+            boot.booted.follow(before.booted)
         if news is not None:
             self._tell(news)
         self._begin(boot, rows)
@@ -293,8 +293,11 @@ class MachineControl:
         self._boot.tracing.drain()
         for remark in self._list.remarks():
             self._tell(ev.Remark(remark.lines))
-        if self._boot.booted.difference:
-            self._tell(ev.Remark((self._boot.booted.difference,)))
+        end, booted = self._machine.end, self._boot.booted
+        if end is not None and not booted.log.stopping:
+            booted.compare(end)
+        if booted.difference:
+            self._tell(ev.Remark((booted.difference,)))
 
     def _table(self) -> dict[type[cmd.Command], Handler]:
         """The commands that a machine obeys."""
@@ -489,8 +492,7 @@ class MachineControl:
     # -- memory and registers ---------------------------------------------------------------
 
     def _need_present(self) -> None:
-        if self._machine.is_past:
-            raise CommandError("the past cannot be changed; go to the present first")
+        self._boot.need_changeable()
         if self._moves:
             raise CommandError("the kernel is running; Ctrl-C stops it")
 
@@ -586,6 +588,7 @@ class MachineControl:
     def refresh(self) -> None:
         """Hand over what was recorded, and a view of how things are."""
         self._declare()
+        self._boot.booted.flush()
         self._boot.tracing.drain()
         self._viewed = self.view()
         self._tell(ev.Viewed(self._viewed))
