@@ -22,6 +22,22 @@ from engine.session.protocol.kernels import BootRequest
 from engine.session.protocol.requests import TraceOptions
 
 
+def words_of(opened: OpenedKernel, request: BootRequest, lines: Sequence[str]) -> str:
+    """The words that a kernel is told behind the usual ones, to enable those of its own events.
+
+    Args:
+        opened: the kernel.
+        request: has words of the user's.
+        lines: of all definitions.
+
+    Raises:
+        ProbeError: these are too many.
+    """
+    events = EventCatalog(opened)
+    wanted = (*events.of_lines(lines), *events.probed(lines))
+    return enabling_words(wanted, request.append, lambda: events.groups)
+
+
 class ControlledBoot:
     """A boot from its first instruction on.
 
@@ -33,6 +49,7 @@ class ControlledBoot:
         stacks: walks the stack of what runs.
         frames: names the frames of that.
         records: structures in the kernel's memory.
+        words: that the kernel is told behind the usual ones.
     """
 
     def __init__(
@@ -62,12 +79,10 @@ class ControlledBoot:
         Raises:
             KprobeTuiError: it cannot be booted.
         """
-        events = EventCatalog(opened)
-        wanted = (*events.of_lines(lines), *events.probed(lines))
-        append = enabling_words(wanted, request.append, lambda: events.groups)
+        self.words = words_of(opened, request, lines)
         self._typed, self._keys = os.pipe()
         try:
-            self.booted = Booted(parts.with_words(append), put, self._typed, repeats=True)
+            self.booted = Booted(parts.with_words(self.words), put, self._typed, repeats=True)
         except BaseException:
             self._close_keys()
             raise

@@ -92,7 +92,7 @@ class OpenedProgram(Struct, frozen=True, eq=False):
 
             return recorded_guest(config)
         paths = locate(config.guest, config.root)
-        if config.boots_again:
+        if config.boot is not None and config.boots_again:
             return cls._of_boot(config, paths)
         root = os.path.abspath(config.root) if config.root is not None else ""
         kernel = None

@@ -153,7 +153,7 @@ def test_it_cannot_be_changed(user: BootUser) -> None:
     assert user.word("print *(char *)$rsp = 7") == why
     assert "what was typed when" in user.do(cmd.Input(b"x"))
     late = user.do(cmd.Define("sched:sched_switch"))
-    assert "before a boot begins" in late
+    assert "record it with --append 'trace_event=sched:sched_switch'" in late
     user.do(cmd.Restart())
     late = user.do(cmd.Define("sched:sched_switch"))
     assert "record it with --append 'trace_event=sched:sched_switch'" in late
