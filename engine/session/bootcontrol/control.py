@@ -518,11 +518,20 @@ class MachineControl:
         return "; ".join(self._define(cmd.Define(f"{given.group}/{glob}")) for glob in given.globs)
 
     def _restore(self, given: cmd.Restore) -> str:
-        rows = (*self._list.rows, *given.probes)
         if self._boot.has_run:
             raise CommandError("the boot has begun: nothing is placed from the last time")
-        self._begin_instead(rows)
-        return f"{counted(len(given.probes), 'thing')} of the last time"
+        found = tuple(row for row in given.probes if self._can_be_told(row))
+        self._begin_instead((*self._list.rows, *found))
+        return f"{counted(len(found), 'thing')} of the last time"
+
+    def _can_be_told(self, row: ProbeRow) -> bool:
+        """False for an event that a recorded boot was not told of, or none; said to the user."""
+        try:
+            self._parts.with_words(words_of(self._opened, self._request, _lines((row,))))
+        except KprobeTuiError as error:
+            self._tell(ev.Notice(f"{row.line}: {error}"))
+            return False
+        return True
 
     def _list_definitions(self, given: cmd.ListDefinitions) -> str:
         if given.form != "tracefs":

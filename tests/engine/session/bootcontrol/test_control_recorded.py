@@ -15,6 +15,7 @@ from engine.session.headless.boot_recordings import opened_boot_recording
 from engine.session.protocol import commands as cmd
 from engine.session.protocol import events as ev
 from engine.session.protocol.kernels import BootRequest
+from engine.session.protocol.probes import ProbeRow
 from engine.session.protocol.views import RunState
 
 pytestmark = [pytest.mark.slow, needs_host_code]
@@ -155,8 +156,12 @@ def test_it_cannot_be_changed(user: BootUser) -> None:
     late = user.do(cmd.Define("sched:sched_switch"))
     assert "record it with --append 'trace_event=sched:sched_switch'" in late
     user.do(cmd.Restart())
-    late = user.do(cmd.Define("sched:sched_switch"))
-    assert "record it with --append 'trace_event=sched:sched_switch'" in late
+    assert user.do(cmd.Define("sched:sched_switch")) == late
+    last = [ProbeRow(7, "p", line, True, False) for line in ("sched:sched_switch", OPEN)]
+    assert user.do(cmd.Restore(tuple(last))) == "1 thing of the last time"
+    (notice,) = user.of(ev.Notice)
+    assert notice.text == f"sched:sched_switch: {late}"
+    assert [probe.row.line for probe in user.view.probes] == ["do_sys_openat2", OPEN]
     assert user.do(cmd.Continue()) == "breakpoint 1 at do_sys_openat2+0x0"
 
 
