@@ -152,7 +152,7 @@ class BareMachine:
         self._leaving = self._reset = self._paused = self._within = self._idles = False
         self._halts_here = self._stopped = False
         self._last = NEVER
-        self._look: Callable[[], None] = lambda: None
+        self._looks: dict[object, tuple[int, Callable[[], None]]] = {}
         self._halted, self._interrupted = threading.Event(), threading.Event()
         self.devices: dict[str, Device] = {
             "clock": self.clock,
@@ -282,16 +282,18 @@ class BareMachine:
         self._interrupted.set()
         self._stop_soon()
 
-    def look_at(self, time: int, action: Callable[[], None]) -> None:
+    def look_at(self, time: int, action: Callable[[], None], whose: object = None) -> None:
         """Have an action called once at a time, and the machine go on as without it.
 
         It is called in front of a block, or while the processor waits.
 
         Args:
             time: in nanoseconds since power-on.
-            action: replaces the one that waits for its time.
+            action: replaces the one of the same owner that waits for its time.
+            whose: tells owners apart.
         """
-        self.clock.watched, self._look = time, action
+        self._looks[whose] = time, action
+        self._plan_looks()
         self._plan()
 
     def plug(self, name: str, device: PortDevice, ports: Iterable[int]) -> None:
@@ -375,8 +377,14 @@ class BareMachine:
             self.clock.later = min((device.due for device in self._virtio), default=NO_EVENT)
             self._bus.update_lines()
         if self.clock.now >= self.clock.watched:
-            self.clock.watched = NO_EVENT
-            self._look()
+            due = [one for one, (time, _) in self._looks.items() if self.clock.now >= time]
+            actions = [self._looks.pop(one)[1] for one in due]
+            self._plan_looks()
+            for action in actions:
+                action()
+
+    def _plan_looks(self) -> None:
+        self.clock.watched = min((time for time, _ in self._looks.values()), default=NO_EVENT)
 
     @property
     def _is_halted(self) -> bool:

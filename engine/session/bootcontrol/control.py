@@ -21,6 +21,7 @@ from engine.session.bootcontrol.boot import ControlledBoot, words_of
 from engine.session.bootcontrol.functions import BootFunctions
 from engine.session.bootcontrol.motions import MachineMotions
 from engine.session.bootcontrol.probe_rows import BootProbeRows
+from engine.session.bootcontrol.script import BootScript
 from engine.session.bootcontrol.telescope import MachineTelescope
 from engine.session.bootcontrol.views import MachineParts, MachineViewing
 from engine.session.bootcontrol.words import BootWords
@@ -31,6 +32,7 @@ from engine.session.protocol import events as ev
 from engine.session.protocol.config import GuestConfig
 from engine.session.protocol.kinds import CommandKind, kind_of
 from engine.session.protocol.probes import ProbeRow
+from engine.session.protocol.scripts import BootScriptRequest
 from engine.session.protocol.views import GuestView, HistoryView, MarkView, RunState
 from engine.trace.rows import count_rows
 
@@ -49,8 +51,7 @@ _PROGRAMS: Final[Mapping[type[cmd.Command], str]] = {
     cmd.SwitchBranch: "a boot has one history",
     cmd.DeleteBranch: "a boot has one history",
     cmd.CompareBranches: "a boot has one history",
-    cmd.LoadHandlers: "handlers of Python are for programs; bpftrace --boot runs scripts",
-    cmd.LoadScript: "scripts are attached to a boot by: kprobe-tui bpftrace --boot",
+    cmd.LoadHandlers: "handlers of Python are for programs; :bpftrace runs scripts",
     cmd.Assemble: "instructions are assembled in programs only; bytes can be written",
     cmd.ReadLayout: "the types of a kernel's objects are not laid out here: bytes and words are",
     cmd.Signal: "a machine gets no signals; 7 types on the console",
@@ -123,6 +124,7 @@ class MachineControl:
         self._viewed = GuestView()
         self._is_stale = True
         self._functions = BootFunctions()
+        self._script: BootScriptRequest | None = None
         self._handlers = self._table()
         boot = self._made(())
         self._begin(boot, BootProbeRows(boot))
@@ -135,6 +137,7 @@ class MachineControl:
             *(self._request, self._parts, self._opened, _lines(rows), self._written, self._rows),
             past=self._config.history,
             mode=self._mode,
+            script=self._script,
         )
 
     def _begin(self, boot: ControlledBoot, rows: BootProbeRows) -> None:
@@ -299,6 +302,8 @@ class MachineControl:
 
     def _tell_end(self) -> None:
         self._boot.tracing.drain()
+        if self._boot.script is not None:
+            self._boot.script.end()
         for remark in self._list.remarks():
             self._tell(ev.Remark(remark.lines))
         end, booted = self._machine.end, self._boot.booted
@@ -356,6 +361,7 @@ class MachineControl:
             cmd.ChangeTrigger: lambda given: self._edit(
                 lambda: self._list.change_trigger(given.event, given.text)
             ),
+            cmd.LoadScript: self._load_script,
             cmd.TraceFunctions: lambda given: self._edit(lambda: self._trace_functions(given)),
             cmd.TraceKernel: self._trace_kernel,
             cmd.Undo: lambda _: self._nothing("undo"),
@@ -486,20 +492,55 @@ class MachineControl:
         number = given.replaces or max((row.id for row in rows), default=0) + 1
         fresh = ProbeRow(number, "p", given.line.strip(), True, given.stops)
         others = tuple(row for row in rows if row.id != number)
-        wanted = (*others, fresh)
-        words = words_of(self._opened, self._request, _lines(wanted))
+        begins = not self._boot.has_run
+        self._anew((*others, fresh), fresh.line)
+        return f"placed {fresh.line}" if begins else f"placed {fresh.line}, from power-on"
+
+    def _load_script(self, given: cmd.LoadScript) -> str:
+        """Attach a script from power-on, in place of the last one: one boots to here again."""
+        before = self._script
+        if not given.text:
+            if before is None or self._boot.script is None:
+                return "no script is attached"
+            self._boot.script.end()
+            self._script = None
+            return f"{before.name} is out"
+        choice = self._config.kernel
+        self._script = BootScriptRequest(
+            given.name, given.text, given.parameters, quiet=True, kernel=choice
+        )
+        try:
+            self._anew(self._list.rows, given.name)
+        except BaseException:
+            self._script = before
+            raise
+        return f"{given.name} is attached"
+
+    def _anew(self, rows: tuple[ProbeRow, ...], what: str) -> None:
+        """Have these probes and the script from power-on: the boot comes to here again.
+
+        Args:
+            rows: the probes.
+            what: the user has asked for.
+
+        Raises:
+            KprobeTuiError: something is not accepted, or the kernel would have to be told of it
+                before it begins; nothing has changed.
+        """
+        script = None
+        if self._script is not None:
+            script = BootScript(self._opened, self._script, self._parts.files)
+        words = words_of(self._opened, self._request, _lines(rows), script)
         self._parts.with_words(words)  # a recorded boot is told no others
         if not self._boot.has_run:
-            self._begin_instead(wanted, whole=True)
+            self._begin_instead(rows, whole=True)
         elif words != self._boot.words:
             raise CommandError(
-                f"{fresh.line}: the kernel makes this event itself once it is told to, before it"
+                f"{what}: the kernel makes this event itself once it is told to, before it"
                 " begins: r starts afresh, and it can be placed then"
             )
         else:
-            self._boot_to_here(wanted, whole=True)
-            return f"placed {fresh.line}, from power-on"
-        return f"placed {fresh.line}"
+            self._boot_to_here(rows, whole=True)
 
     def _trace_functions(self, given: cmd.TraceFunctions) -> str:
         if given.on:
@@ -527,7 +568,7 @@ class MachineControl:
     def _can_be_told(self, row: ProbeRow) -> bool:
         """False for an event that a recorded boot was not told of, or none; said to the user."""
         try:
-            self._parts.with_words(words_of(self._opened, self._request, _lines((row,))))
+            self._parts.with_words(words_of(self._opened, self._request, _lines((row,)), None))
         except KprobeTuiError as error:
             self._tell(ev.Notice(f"{row.line}: {error}"))
             return False
