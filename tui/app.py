@@ -210,7 +210,7 @@ class KprobeApp(App[int]):
         self._in_hand = WorkInHand(self, self._status.work, self.bridge.how_far)
         self._messages = MessageLine(self.body.focus_pane, id="message")
         self._definitions = definitions
-        self._recording = config.recording is not None
+        self._recording = config.is_lived_again
         self._restore = None if fresh else self._restoring()
         self.lessons = LessonDesk(lesson, self, self.body)
         self._exploring = Exploring(config, self, self.panes.console)

@@ -42,8 +42,13 @@ class FunctionTrace:
                 self.grow((name,))
             return
         names = {_function(probe) for probe in self._desk.view.probes if probe.kind != "b"}
-        text = " ".join(sorted(filter(None, names))) or "*"
-        hint = "functions to trace, as GLOB or LIB:GLOB (* = all of the program)"
+        text = " ".join(sorted(filter(None, names)))
+        hint = "functions to trace, as GLOB or MODULE:GLOB"
+        if not self._browser.is_booted:  # whose kernel makes some 30 million calls
+            text, hint = (
+                text or "*",
+                "functions to trace, as GLOB or LIB:GLOB (* = all of the program)",
+            )
         self._desk.ask(Question("trace", hint, self._begin, text, old=True))
 
     def _begin(self, text: str) -> None:

@@ -22,9 +22,8 @@ from engine.cli.options import (
     timeout_option,
 )
 from engine.cli.probe_options import mode_option
-from engine.errors import CommandError
 from engine.session import GuestConfig
-from engine.session.protocol.config import Mode, is_recorded_boot
+from engine.session.protocol.config import Mode
 
 
 @click.command(
@@ -32,6 +31,7 @@ from engine.session.protocol.config import Mode, is_recorded_boot
     uses=(
         ("A kernel with an initial ramdisk", "--initrd initrd.gz vmlinuz"),
         ("With a kprobe from the first instruction on", "-e 'p:my/read vfs_read' vmlinuz"),
+        ("A recorded boot, all of it the past", "boot.rec"),
         ("gdb's words, no interface", "--batch -ex 'b vfs_read' -ex c -ex bt vmlinuz"),
     ),
 )
@@ -60,13 +60,11 @@ def interface_boot(
 
     The machine stands at its first instruction until c lets it run. Its console is pane 7, its
     tasks are pane T; probes take none of its time, and one can go back in the boot.
+
+    KERNEL may be a recorded boot: that goes again, byte for byte, to where it has ended then, and
+    with --batch stands at its first instruction.
     """
     steps = click.get_current_context().meta[STEPS_KEY]
-    if is_recorded_boot(kernel_image):
-        raise CommandError(
-            f"{kernel_image}: a recorded boot is not opened in the interface; kprobe-tui replay"
-            " lives through it, and serve --boot --record has it for gdb"
-        )
     boot, choice = boot_request(kernel_image, values), names_choice(values)
     config = GuestConfig(
         kernel_image, called=True, history=history, kernel=choice, boot=boot, seed=boot.seed

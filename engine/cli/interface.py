@@ -28,7 +28,12 @@ from engine.cli.options import (
 from engine.cli.probe_options import guest_probe_options, probe_options
 from engine.errors import CommandError
 from engine.session import GuestConfig
-from engine.session.protocol.config import Mode, core_config, recording_config
+from engine.session.protocol.config import (
+    Mode,
+    core_config,
+    is_recorded_boot,
+    recording_config,
+)
 
 _STEPS: Final = {"-x": "file", "--command": "file", "-ex": "command", "--eval-command": "command"}
 STEPS_KEY: Final = "engine.cli.interface.steps"
@@ -95,7 +100,7 @@ class SteppedCommand(GroupedCommand):
 
 
 class InterfaceCommand(SwitchedCommand, SteppedCommand):
-    """The interface, which is another command with --boot."""
+    """The interface, which is another command with --boot, and over a recorded boot."""
 
     flag = BOOT
 
@@ -105,6 +110,18 @@ class InterfaceCommand(SwitchedCommand, SteppedCommand):
         from engine.cli.boot_interface import interface_boot  # few guests are booted
 
         return interface_boot
+
+    def make_context(
+        self,
+        info_name: str | None,
+        args: list[str],
+        parent: click.Context | None = None,
+        **extra: Any,
+    ) -> click.Context:
+        """Parse a command line; a recorded boot is opened without the flag, too."""
+        if BOOT not in args and is_recorded_boot(guest_word(args) or ""):
+            return self.other.make_context(info_name, args, parent, **extra)
+        return super().make_context(info_name, args, parent, **extra)
 
     def invoke(self, ctx: click.Context) -> Any:
         """Carry out the command whose words were parsed: there is no group above that would."""
@@ -210,7 +227,8 @@ def interface(
     """Open GUEST in the terminal interface; without GUEST, pick one of the samples.
 
     GUEST may be a recording: then its run is lived through, and branches of it see what --root and
-    --share show them beside the recording.
+    --share show them beside the recording. A recorded boot goes again, with probes wherever you
+    like.
     """
     context = click.get_current_context()
     steps = context.meta[STEPS_KEY]

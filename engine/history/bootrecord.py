@@ -28,6 +28,8 @@ from engine.history.pieces import (
     contents_of,
 )
 from engine.history.recordbounds import RecordingBounds, RecordingError
+from engine.image.kernel.kernelimage import KernelImage
+from engine.image.kernel.opening import open_kernel_data
 from engine.machine.consolelog import ConsoleTyped
 from engine.machine.linuxboot import MOST
 from engine.machine.machine import DISKS_MOST, BareMachine, BootEnd, MachineEnd
@@ -308,6 +310,17 @@ class RecordedBoot(Struct):
     end: RecordedEnd | None
     reached: int
     damage: str
+
+    def image(self, path: str) -> KernelImage:
+        """Open its kernel.
+
+        Args:
+            path: of the recording.
+
+        Raises:
+            ImageError: it cannot be read.
+        """
+        return open_kernel_data(self.kernel, self.machine.kernel, path)
 
     @property
     def until(self) -> int:

@@ -150,8 +150,9 @@ class BareMachine:
         self._line = bytearray()
         self._panic = ""
         self._leaving = self._reset = self._paused = self._within = self._idles = False
+        self._halts_here = self._stopped = False
         self._last = NEVER
-        self._look: Callable[[], None] = lambda: None
+        self._looks: dict[object, tuple[int, Callable[[], None]]] = {}
         self._halted, self._interrupted = threading.Event(), threading.Event()
         self.devices: dict[str, Device] = {
             "clock": self.clock,
@@ -190,6 +191,11 @@ class BareMachine:
         self._bus.add(device.function, device, SUBSYSTEM)
         self._pic.trigger_by_level(pci.LINES[number % len(pci.LINES)])
 
+    @property
+    def waits(self) -> bool:
+        """True while the processor is halted, and waits for an interrupt."""
+        return self._idles
+
     def run(self, until: int = NEVER) -> MachineEnd:
         """Run until the kernel has switched the machine off, or somebody has stopped it.
 
@@ -222,17 +228,18 @@ class BareMachine:
             if self._idles and (end := self._wait()) is not None:
                 return end
             self._plan()
+            self._stopped = False
             why = self.cpu.run(one=one)
             one = self._within = False
             if why:
                 return self._end(BootEnd.ASTRAY, why)
-            if self._halted.is_set():
+            if self._is_halted:
                 return self._end(BootEnd.HALTED)
             if self._reset:
                 return self._end(BootEnd.PANIC if self._panic else BootEnd.RESET)
             if self.cpu.is_down:  # on purpose where nothing else has reset the machine
                 return self._end(BootEnd.RESET if self._leaving else BootEnd.FAULT)
-            if self._paused:
+            if self._paused and self._stopped:  # else the processor has been halted before that
                 halted = self.cpu.record.blocks + 1 >= self._last
                 return self._end(BootEnd.HALTED if halted else BootEnd.PAUSED)
             if not self.cpu.enabled:
@@ -243,7 +250,7 @@ class BareMachine:
         """Let a processor that is halted wait; the end if that is over without an interrupt."""
         if not self._idle():
             return self._end(BootEnd.OFF if self._leaving else BootEnd.STUCK)
-        if self._pic.waits or not self._interrupted.is_set():
+        if self._pic.waits or self._is_halted or self._reset:
             self._idles = False
             return None
         self._interrupted.clear()
@@ -254,29 +261,39 @@ class BareMachine:
         self._halted.set()
         self._stop_soon()
 
+    def halt_here(self) -> None:
+        """Halt the machine at this moment, from a device; one that goes back is not halted."""
+        self._halts_here = True
+        self._stop_soon()
+
     def halt_behind(self, blocks: int) -> None:
         """Have the machine halted once so many blocks are complete, however it is run."""
         self._last = min(blocks + 1, NEVER)
 
     def pause(self) -> None:
-        """Stop the machine before the next block, from a device or a place: `run` returns."""
-        self._paused = True
+        """Stop the machine before the next block, from a device or a place: `run` returns.
+
+        A processor that is halted by then waits on when it runs again.
+        """
+        self._paused = self._stopped = True
 
     def interrupt(self) -> None:
         """Pause the machine soon, from any thread: the run at hand returns, or the next one."""
         self._interrupted.set()
         self._stop_soon()
 
-    def look_at(self, time: int, action: Callable[[], None]) -> None:
+    def look_at(self, time: int, action: Callable[[], None], whose: object = None) -> None:
         """Have an action called once at a time, and the machine go on as without it.
 
         It is called in front of a block, or while the processor waits.
 
         Args:
             time: in nanoseconds since power-on.
-            action: replaces the one that waits for its time.
+            action: replaces the one of the same owner that waits for its time.
+            whose: tells owners apart.
         """
-        self.clock.watched, self._look = time, action
+        self._looks[whose] = time, action
+        self._plan_looks()
         self._plan()
 
     def plug(self, name: str, device: PortDevice, ports: Iterable[int]) -> None:
@@ -315,7 +332,7 @@ class BareMachine:
             self._panic, self._leaving = str(state["panic"]), bool(state["leaving"])
         except (KeyError, TypeError, AttributeError, OverflowError) as error:
             raise ValueError(f"no state of a machine: {error}") from error
-        self._reset = self._paused = self._idles = False
+        self._reset = self._paused = self._idles = self._halts_here = False
 
     def close(self) -> None:
         """Give the processor's memory back now; the machine must not be used again."""
@@ -360,13 +377,23 @@ class BareMachine:
             self.clock.later = min((device.due for device in self._virtio), default=NO_EVENT)
             self._bus.update_lines()
         if self.clock.now >= self.clock.watched:
-            self.clock.watched = NO_EVENT
-            self._look()
+            due = [one for one, (time, _) in self._looks.items() if self.clock.now >= time]
+            actions = [self._looks.pop(one)[1] for one in due]
+            self._plan_looks()
+            for action in actions:
+                action()
+
+    def _plan_looks(self) -> None:
+        self.clock.watched = min((time for time, _ in self._looks.values()), default=NO_EVENT)
+
+    @property
+    def _is_halted(self) -> bool:
+        return self._halted.is_set() or self._halts_here
 
     @property
     def _stops(self) -> bool:
         """True if the machine is to stop."""
-        return self._halted.is_set() or self._reset or self._paused or self._interrupted.is_set()
+        return self._is_halted or self._reset or self._paused or self._interrupted.is_set()
 
     def _plan(self) -> None:
         """Say when the host code asks next."""
@@ -385,8 +412,10 @@ class BareMachine:
         self._paused |= self._interrupted.is_set() or record.blocks >= record.until
         if self._stops:
             self._interrupted.clear()
+            self._stopped = True
             return STOP
         self._pass_time()
+        self._stopped = False  # whoever has looked at the time stops it behind this block
         self._listen(0)
         vector = NOTHING
         if self._pic.waits and self.cpu.interrupts:

@@ -163,7 +163,8 @@ class SteppedMachine:
             record.blocks += within
             return
         steps = self._steps + 1 if before < machine.cpu["rip"] < bounds[1] else 0
-        self._take_end(end)
+        if not steps or end.reason is not BootEnd.HALTED:  # by a number of blocks: behind this one
+            self._take_end(end)
         self._steps = steps
         if steps:
             self._bounds = bounds
@@ -211,6 +212,7 @@ class SteppedMachine:
             self._tell_data(on=False)
         self._is_untold = not self._hit  # nobody was told of a place at which it stands
         if self._hit:
+            self.end = None  # of a number of blocks, which is reached behind this one
             at = machine.cpu["rip"]
             begin = self._bounds[0]
             if at == begin:

@@ -21,7 +21,10 @@ _LINES = "break start_kernel\ncontinue\n# nothing\nfrobnicate\ninfo symbol $pc\n
         (("--boot", "--batch", "--initrd", "none", "KERNEL"), "none"),
         (("--boot", "--batch", "-e", "p:x/y no_such", "KERNEL"), "no_such"),
         (("--boot", "--batch", "--frob", "KERNEL"), "--frob"),
-        (("--boot", "--batch", "RECORDED"), "a recorded boot is not opened in the interface"),
+        (("--boot", "--batch", "RECORDED"), "not a recorded boot"),
+        (("--batch", "RECORDED"), "not a recorded boot"),
+        (("RECORDED",), "not a recorded boot"),
+        (("--boot", "--batch", "--initrd", "x", "RECORDED"), "goes as it went then"),
     ],
 )
 def test_bad_usage(words: tuple[str, ...], told: str, tmp_path: Path) -> None:

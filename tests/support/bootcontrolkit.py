@@ -65,7 +65,17 @@ class BootUser:
         request = BootRequest(
             path, initrd=str(initrd(folder, init)), append=append, modules=modules
         )
-        config = GuestConfig(path, called=True, history=history, boot=request)
+        self._begin(request, mode, history=history)
+
+    @classmethod
+    def again(cls, recording: Path) -> "BootUser":
+        """Drive a recorded boot."""
+        user = cls.__new__(cls)
+        user._begin(BootRequest(str(recording)), Mode.STRICT, history=True)
+        return user
+
+    def _begin(self, request: BootRequest, mode: Mode, *, history: bool) -> None:
+        config = GuestConfig(request.kernel, called=True, history=history, boot=request)
         self.told: list[ev.SessionEvent] = []
         self.infos: dict[int, EventInfo] = {}
         self.source = TypedLater()

@@ -7,6 +7,7 @@ from bootkit import initrd, needs_host_code
 from flowkit import SMALL, User, flow, place
 from kernelimages import AMD64_61, image_path
 
+from engine.session.headless.boot_recordings import opened_boot_recording
 from engine.session.protocol.config import GuestConfig
 from engine.session.protocol.kernels import BootRequest
 from engine.session.protocol.views import RunState
@@ -60,5 +61,39 @@ def test_a_kernel_from_power_on_to_power_off(tmp_path: Path) -> None:
         await user.press("r")
         await user.state(RunState.READY)
         assert user.probes[0].hits == 0
+
+    flow(steps, config=config, size=SMALL)
+
+
+@needs_host_code
+@pytest.mark.slow
+def test_a_recorded_boot(tmp_path: Path) -> None:
+    """All of it is the past at once; a probe of later gets its rows; it cannot be changed."""
+    path, script = str(tmp_path / "boot.rec"), INIT.replace("read line", "line=42")
+    disk = str(initrd(tmp_path, script))
+    boot = BootRequest(str(image_path(AMD64_61)), initrd=disk, append="quiet")
+    with opened_boot_recording(boot, path, lambda data: None, None) as recorded:
+        recorded.run()
+    config = GuestConfig(path, called=True, history=True, boot=BootRequest(path))
+
+    async def steps(user: User) -> None:
+        await user.state(RunState.ENDED)
+        assert user.view.reason == "the machine is switched off"
+        await user.press("7")
+        await user.shows("it is 42")
+        await user.press("1")
+        await place(user, "p:t/read vfs_read count=$arg3:u64")
+        await user.command("refill")
+        await user.until(lambda: user.view.events > 0, "rows of the past")
+        await user.state(RunState.ENDED)
+        assert user.probes[0].hits == user.view.events
+        await user.press("6")
+        await user.shows("read(count=")
+        await user.press("@")
+        await user.until(lambda: user.view.location == "vfs_read+0x0", "the hit")
+        await user.press("1", "I")
+        await user.until(lambda: user.view.location.startswith("ksys_read+"), "a step back")
+        await user.command("set var $rax = 1")
+        await user.says("its probes can be changed")
 
     flow(steps, config=config, size=SMALL)

@@ -4,10 +4,12 @@ import os
 from collections.abc import Callable, Sequence
 
 from engine.arch.plan import Mode
+from engine.errors import CommandError
 from engine.escaping import escaped
 from engine.machine.records import KernelRecords
 from engine.machine.stepping import MachineMoment
 from engine.machine.toldhits import ToldHits
+from engine.session.bootcontrol.script import BootScript
 from engine.session.booted.frames import BootFrames
 from engine.session.booted.kernel_events import EventCatalog, enabling_words
 from engine.session.booted.stacks import BootStacks
@@ -19,6 +21,30 @@ from engine.session.kernel.opened import OpenedKernel
 from engine.session.machine.debugging import DebuggedMachine
 from engine.session.protocol.kernels import BootRequest
 from engine.session.protocol.requests import TraceOptions
+from engine.session.protocol.scripts import BootScriptRequest
+
+
+def words_of(
+    opened: OpenedKernel,
+    request: BootRequest,
+    lines: Sequence[str],
+    script: BootScript | None,
+) -> str:
+    """The words that a kernel is told behind the usual ones, to enable those of its own events.
+
+    Args:
+        opened: the kernel.
+        request: has words of the user's.
+        lines: of all definitions.
+        script: that is attached; None for none.
+
+    Raises:
+        ProbeError: these are too many.
+    """
+    events = EventCatalog(opened)
+    wanted = (*events.of_lines(lines), *events.probed(lines))
+    given = request.append if script is None else script.words(request.append)
+    return enabling_words(wanted, given, lambda: events.groups)
 
 
 class ControlledBoot:
@@ -32,6 +58,8 @@ class ControlledBoot:
         stacks: walks the stack of what runs.
         frames: names the frames of that.
         records: structures in the kernel's memory.
+        words: that the kernel is told behind the usual ones.
+        script: that is attached; None for none.
     """
 
     def __init__(
@@ -45,6 +73,7 @@ class ControlledBoot:
         *,
         past: bool,
         mode: Mode,
+        script: BootScriptRequest | None,
     ) -> None:
         """Lay the kernel out.
 
@@ -57,16 +86,16 @@ class ControlledBoot:
             take: takes rows.
             past: keep moments to go back to.
             mode: strictness of definitions.
+            script: that is attached; None for none.
 
         Raises:
             KprobeTuiError: it cannot be booted.
         """
-        events = EventCatalog(opened)
-        wanted = (*events.of_lines(lines), *events.probed(lines))
-        append = enabling_words(wanted, request.append, lambda: events.groups)
+        self.script = BootScript(opened, script, parts.files) if script is not None else None
+        self.words = words_of(opened, request, lines, self.script)
         self._typed, self._keys = os.pipe()
         try:
-            self.booted = Booted(parts.with_words(append), put, self._typed, repeats=True)
+            self.booted = Booted(parts.with_words(self.words), put, self._typed, repeats=True)
         except BaseException:
             self._close_keys()
             raise
@@ -87,16 +116,31 @@ class ControlledBoot:
         self.stacks = BootStacks(opened, cpu, addresses, modules, task)
         self.frames = BootFrames(self.machine, self.stacks, opened)
         self.records = KernelRecords(opened.image, addresses)
+        if self.script is not None:
+            self.script.attach(machine)
 
     @property
     def in_program(self) -> bool:
         """True if a program runs, not the kernel."""
         return bool(self.booted.machine.cpu.privilege)
 
+    def need_changeable(self) -> None:
+        """Refuse to change what the guest does; raises `CommandError`."""
+        if self.booted.recorded is not None:
+            raise CommandError("a recorded boot goes as it went: its probes can be changed")
+        if self.machine.is_past:
+            raise CommandError("the past cannot be changed; go to the present first")
+
     @property
     def has_run(self) -> bool:
         """True behind the first instruction."""
         return self.machine.newest > MachineMoment(0)
+
+    @property
+    def known_until(self) -> int:
+        """The time at which a recorded boot ends, where it says so; 0 for any other."""
+        recorded = self.booted.recorded
+        return recorded.end.nanoseconds if recorded is not None and recorded.end else 0
 
     @property
     def comms(self) -> dict[int, str]:
@@ -112,11 +156,12 @@ class ControlledBoot:
         return dict(self.tracing.tasks.pids)
 
     def histograms(self) -> tuple[str, ...]:
-        """The text of each histogram."""
-        return tuple(
+        """The text of each histogram, and of the script."""
+        found = tuple(
             b"\n".join(table).decode(errors="backslashreplace")
             for table in self.tracing.histograms()
         )
+        return (*found, *self.script.texts()) if self.script is not None else found
 
     def begins_to_move(self) -> None:
         """Hits in front of here were told: in the past nobody is told of them again."""
@@ -125,7 +170,13 @@ class ControlledBoot:
             self._told.come_to(machine.moment.blocks, machine.pc)
 
     def type(self, data: bytes) -> None:
-        """Type on the console."""
+        """Type on the console.
+
+        Raises:
+            CommandError: a recorded boot has what was typed then.
+        """
+        if self.booted.recorded is not None:
+            raise CommandError("a recorded boot has what was typed when it was recorded")
         if self._keys >= 0:
             os.write(self._keys, data)
 

@@ -17,9 +17,11 @@ from engine.arch.plan import Mode
 from engine.errors import CommandError, GuestFaultError, KprobeTuiError, ProbeSyntaxError
 from engine.machine.stepping import MachineMoment
 from engine.message_text import counted
-from engine.session.bootcontrol.boot import ControlledBoot
+from engine.session.bootcontrol.boot import ControlledBoot, words_of
+from engine.session.bootcontrol.functions import BootFunctions
 from engine.session.bootcontrol.motions import MachineMotions
 from engine.session.bootcontrol.probe_rows import BootProbeRows
+from engine.session.bootcontrol.script import BootScript
 from engine.session.bootcontrol.telescope import MachineTelescope
 from engine.session.bootcontrol.views import MachineParts, MachineViewing
 from engine.session.bootcontrol.words import BootWords
@@ -30,6 +32,7 @@ from engine.session.protocol import events as ev
 from engine.session.protocol.config import GuestConfig
 from engine.session.protocol.kinds import CommandKind, kind_of
 from engine.session.protocol.probes import ProbeRow
+from engine.session.protocol.scripts import BootScriptRequest
 from engine.session.protocol.views import GuestView, HistoryView, MarkView, RunState
 from engine.trace.rows import count_rows
 
@@ -48,9 +51,7 @@ _PROGRAMS: Final[Mapping[type[cmd.Command], str]] = {
     cmd.SwitchBranch: "a boot has one history",
     cmd.DeleteBranch: "a boot has one history",
     cmd.CompareBranches: "a boot has one history",
-    cmd.TraceFunctions: "the calls of a booted kernel are traced by: kprobe-tui graph --boot",
-    cmd.LoadHandlers: "handlers of Python are for programs; bpftrace --boot runs scripts",
-    cmd.LoadScript: "scripts are attached to a boot by: kprobe-tui bpftrace --boot",
+    cmd.LoadHandlers: "handlers of Python are for programs; :bpftrace runs scripts",
     cmd.Assemble: "instructions are assembled in programs only; bytes can be written",
     cmd.ReadLayout: "the types of a kernel's objects are not laid out here: bytes and words are",
     cmd.Signal: "a machine gets no signals; 7 types on the console",
@@ -122,32 +123,36 @@ class MachineControl:
         self._seen = MachineParts()
         self._viewed = GuestView()
         self._is_stale = True
+        self._functions = BootFunctions()
+        self._script: BootScriptRequest | None = None
         self._handlers = self._table()
-        self._begin(self._made(()), ())
+        boot = self._made(())
+        self._begin(boot, BootProbeRows(boot))
 
     # -- boots ------------------------------------------------------------------------------
 
     def _made(self, rows: tuple[ProbeRow, ...]) -> ControlledBoot:
         """A boot in front of its first instruction; raises `KprobeTuiError` for none."""
-        lines = tuple(row.line for row in rows if row.kind == "p")
         return ControlledBoot(
-            *(self._request, self._parts, self._opened, lines, self._written, self._rows),
+            *(self._request, self._parts, self._opened, _lines(rows), self._written, self._rows),
             past=self._config.history,
             mode=self._mode,
+            script=self._script,
         )
 
-    def _begin(self, boot: ControlledBoot, rows: tuple[ProbeRow, ...]) -> None:
-        """Have a fresh boot at hand, with these probes."""
+    def _begin(self, boot: ControlledBoot, rows: BootProbeRows) -> None:
+        """Have a fresh boot at hand, with probes that are placed in it."""
         self._count = self._declared = 0
         self._viewed = GuestView()
         self._boot = boot
         self._machine = boot.machine
-        self._list = BootProbeRows(boot, rows)
+        self._list = rows
+        self._functions.begin(boot.tracing)
         boot.tracing.start()
         self._motions = MachineMotions(boot, self._list, self._goes_on)
         self._viewing = MachineViewing(boot, self._config.guest)
         self._words = BootWords(boot, self._list, self._motions, self._changed_by_words)
-        self._pid, self._frame, self._marks, self._end = None, 0, {}, 0
+        self._pid, self._frame, self._marks, self._end = None, 0, {}, boot.known_until
         self._is_stale = True
         for text in self._list.failed:
             self._tell(ev.Notice(text))
@@ -163,6 +168,7 @@ class MachineControl:
         news: ev.SessionEvent | None = None,
         *,
         alike: bool = False,
+        whole: bool = False,
     ) -> None:
         """Have a fresh boot in the place of the one at hand, whose memory is given back.
 
@@ -170,17 +176,22 @@ class MachineControl:
             rows: the probes.
             news: what is told in front of all that is told of the fresh one.
             alike: the same is typed at the same times.
+            whole: there is another boot only if all probes can be placed in it.
 
         Raises:
             KprobeTuiError: there is no other boot; the one at hand stays.
         """
         boot, before = self._made(rows), self._boot
+        placed = BootProbeRows(boot, rows)
+        if whole and placed.failed:
+            boot.close()
+            raise CommandError(placed.failed[-1].removeprefix(f"{rows[-1].line}: "))
         before.tracing.drain()
         if alike:
-            boot.booted.log.follow(before.booted.log)
+            boot.booted.follow(before.booted)
         if news is not None:
             self._tell(news)
-        self._begin(boot, rows)
+        self._begin(boot, placed)
         before.close()
         del before
         gc.collect()  # a machine is as large as its memory, twice with a past
@@ -291,10 +302,15 @@ class MachineControl:
 
     def _tell_end(self) -> None:
         self._boot.tracing.drain()
+        if self._boot.script is not None:
+            self._boot.script.end()
         for remark in self._list.remarks():
             self._tell(ev.Remark(remark.lines))
-        if self._boot.booted.difference:
-            self._tell(ev.Remark((self._boot.booted.difference,)))
+        end, booted = self._machine.end, self._boot.booted
+        if end is not None and not booted.log.stopping:
+            booted.compare(end)
+        if booted.difference:
+            self._tell(ev.Remark((booted.difference,)))
 
     def _table(self) -> dict[type[cmd.Command], Handler]:
         """The commands that a machine obeys."""
@@ -345,6 +361,8 @@ class MachineControl:
             cmd.ChangeTrigger: lambda given: self._edit(
                 lambda: self._list.change_trigger(given.event, given.text)
             ),
+            cmd.LoadScript: self._load_script,
+            cmd.TraceFunctions: lambda given: self._edit(lambda: self._trace_functions(given)),
             cmd.TraceKernel: self._trace_kernel,
             cmd.Undo: lambda _: self._nothing("undo"),
             cmd.Redo: lambda _: self._nothing("do again"),
@@ -415,15 +433,29 @@ class MachineControl:
 
         The same is typed at the same times, so that the same happens.
         """
+        return self._boot_to_here(self._list.rows)
+
+    def _boot_to_here(self, rows: tuple[ProbeRow, ...], *, whole: bool = False) -> str:
+        """Boot again to here, with these probes; why it stands.
+
+        Args:
+            rows: the probes.
+            whole: see `_begin_instead`.
+
+        Raises:
+            KprobeTuiError: it cannot be done; the boot at hand stays.
+        """
         machine, log = self._machine, self._boot.booted.log
         if self._moves:
             raise CommandError("the kernel is running; Ctrl-C stops it")
         if machine.why_no_past or not log.whole:
             raise CommandError(machine.why_no_past or "more was typed than is kept")
+        if machine.oldest > MachineMoment(0):
+            raise CommandError("something was changed by hand: another boot does not come to here")
         now, newest, end, marks = machine.moment, machine.newest, self._end, self._marks
         hits = {entry.row.id: entry.hits for entry in self._list.entries}
         del machine, log  # they are large
-        self._begin_instead(self._list.rows, ev.Refilling(0, end), alike=True)
+        self._begin_instead(rows, ev.Refilling(0, end), alike=True, whole=whole)
         self._marks, self._end = marks, end
         for entry in self._list.entries:
             entry.hits = hits.get(entry.row.id, 0)
@@ -445,22 +477,75 @@ class MachineControl:
         return said
 
     def _define(self, given: cmd.Define) -> str:
-        if self._list.needs_begin(given.line) and not self._boot.has_run:
+        if self._list.needs_begin(given.line):
             return self._begin_with(given)
         return self._edit(lambda: self._list.define(given.line, given.replaces, stops=given.stops))
 
     def _begin_with(self, given: cmd.Define) -> str:
-        """Lay the kernel out anew, with an event more, of which the kernel is told."""
+        """Have an event more that is followed from power-on: one boots to here again with it.
+
+        Raises:
+            KprobeTuiError: it is not accepted, or the kernel would have to be told of it before
+                it begins; nothing has changed.
+        """
         rows = self._list.rows
         number = given.replaces or max((row.id for row in rows), default=0) + 1
         fresh = ProbeRow(number, "p", given.line.strip(), True, given.stops)
         others = tuple(row for row in rows if row.id != number)
-        self._begin_instead((*others, fresh))
-        if self._list.failed:
-            failed = self._list.failed[-1]
-            self._begin_instead(rows)
-            raise CommandError(failed.removeprefix(f"{fresh.line}: "))
-        return f"placed {fresh.line}"
+        begins = not self._boot.has_run
+        self._anew((*others, fresh), fresh.line)
+        return f"placed {fresh.line}" if begins else f"placed {fresh.line}, from power-on"
+
+    def _load_script(self, given: cmd.LoadScript) -> str:
+        """Attach a script from power-on, in place of the last one: one boots to here again."""
+        before = self._script
+        if not given.text:
+            if before is None or self._boot.script is None:
+                return "no script is attached"
+            self._boot.script.end()
+            self._script = None
+            return f"{before.name} is out"
+        choice = self._config.kernel
+        self._script = BootScriptRequest(
+            given.name, given.text, given.parameters, quiet=True, kernel=choice
+        )
+        try:
+            self._anew(self._list.rows, given.name)
+        except BaseException:
+            self._script = before
+            raise
+        return f"{given.name} is attached"
+
+    def _anew(self, rows: tuple[ProbeRow, ...], what: str) -> None:
+        """Have these probes and the script from power-on: the boot comes to here again.
+
+        Args:
+            rows: the probes.
+            what: the user has asked for.
+
+        Raises:
+            KprobeTuiError: something is not accepted, or the kernel would have to be told of it
+                before it begins; nothing has changed.
+        """
+        script = None
+        if self._script is not None:
+            script = BootScript(self._opened, self._script, self._parts.files)
+        words = words_of(self._opened, self._request, _lines(rows), script)
+        self._parts.with_words(words)  # a recorded boot is told no others
+        if not self._boot.has_run:
+            self._begin_instead(rows, whole=True)
+        elif words != self._boot.words:
+            raise CommandError(
+                f"{what}: the kernel makes this event itself once it is told to, before it"
+                " begins: r starts afresh, and it can be placed then"
+            )
+        else:
+            self._boot_to_here(rows, whole=True)
+
+    def _trace_functions(self, given: cmd.TraceFunctions) -> str:
+        if given.on:
+            return self._functions.trace(given.globs, given.depth)
+        return self._functions.leave(given.globs)
 
     def _trace_kernel(self, given: cmd.TraceKernel) -> str:
         if not given.on:
@@ -474,11 +559,20 @@ class MachineControl:
         return "; ".join(self._define(cmd.Define(f"{given.group}/{glob}")) for glob in given.globs)
 
     def _restore(self, given: cmd.Restore) -> str:
-        rows = (*self._list.rows, *given.probes)
         if self._boot.has_run:
             raise CommandError("the boot has begun: nothing is placed from the last time")
-        self._begin_instead(rows)
-        return f"{counted(len(given.probes), 'thing')} of the last time"
+        found = tuple(row for row in given.probes if self._can_be_told(row))
+        self._begin_instead((*self._list.rows, *found))
+        return f"{counted(len(found), 'thing')} of the last time"
+
+    def _can_be_told(self, row: ProbeRow) -> bool:
+        """False for an event that a recorded boot was not told of, or none; said to the user."""
+        try:
+            self._parts.with_words(words_of(self._opened, self._request, _lines((row,)), None))
+        except KprobeTuiError as error:
+            self._tell(ev.Notice(f"{row.line}: {error}"))
+            return False
+        return True
 
     def _list_definitions(self, given: cmd.ListDefinitions) -> str:
         if given.form != "tracefs":
@@ -489,8 +583,7 @@ class MachineControl:
     # -- memory and registers ---------------------------------------------------------------
 
     def _need_present(self) -> None:
-        if self._machine.is_past:
-            raise CommandError("the past cannot be changed; go to the present first")
+        self._boot.need_changeable()
         if self._moves:
             raise CommandError("the kernel is running; Ctrl-C stops it")
 
@@ -586,6 +679,7 @@ class MachineControl:
     def refresh(self) -> None:
         """Hand over what was recorded, and a view of how things are."""
         self._declare()
+        self._boot.booted.flush()
         self._boot.tracing.drain()
         self._viewed = self.view()
         self._tell(ev.Viewed(self._viewed))
@@ -650,3 +744,8 @@ class MachineControl:
     def close(self) -> None:
         """End the boot and give everything back."""
         self._boot.close()
+
+
+def _lines(rows: tuple[ProbeRow, ...]) -> tuple[str, ...]:
+    """The definitions among rows."""
+    return tuple(row.line for row in rows if row.kind == "p")

@@ -116,12 +116,15 @@ class MachineMotions:
         assert end is not None, "the boot has ended"
         self.state = RunState.ENDED
         self.reason = ended(end, self._boot.booted.place(end.pc)) or "the machine is switched off"
+        if self._boot.booted.recorded is not None and end.reason is BootEnd.HALTED:
+            self.reason = f"the recording ends here: {self.reason}"
         self.exit_code = 0 if end.reason in _OVER else 1
 
     def need_standing(self) -> None:
         """Refuse to go on behind the end; raises `CommandError`."""
         if self._machine.end is not None:
-            raise CommandError("the boot is over: r starts afresh, R goes back")
+            what = "recording" if self._boot.booted.recorded is not None else "boot"
+            raise CommandError(f"the {what} is over: r starts afresh, R goes back")
 
     @property
     def _is_new(self) -> bool:
@@ -538,6 +541,9 @@ class MachineMotions:
             CommandError: there is no way back.
         """
         machine = self._machine
+        if time > machine.time_of_newest and self._boot.booted.recorded is not None:
+            self._live_through(time)
+            return
         self.hears = False
         machine.seek_time(time if pc is None else time - _BLOCKS * BLOCK)
         for _ in range(_NEAR if pc is not None else 0):
@@ -546,9 +552,24 @@ class MachineMotions:
             machine.step()
         self._found_time()
 
+    def _live_through(self, time: int) -> None:
+        """Go on in a recorded boot to a time that it was not come to yet, past all stops."""
+        machine = self._machine
+        machine.stop_at(set())
+        if machine.is_past:
+            machine.seek(machine.newest)
+        machine.run_to_time(time, self._goes_on)
+        if machine.end is None:
+            arrived = machine.nanoseconds >= time
+            self._stop(*((self._time(), StopCause.FOUND) if arrived
+                         else (_INTERRUPTED, StopCause.INTERRUPTED)))  # fmt: skip
+
+    def _time(self) -> str:
+        return f"{self._machine.nanoseconds} ns after power-on"
+
     def _found_time(self) -> None:
         if self._machine.is_past:
-            self._stop(f"{self._machine.nanoseconds} ns after power-on", StopCause.FOUND)
+            self._stop(self._time(), StopCause.FOUND)
 
 
 def _were_recorded(probes: Sequence[ArmedBootProbe]) -> bool:

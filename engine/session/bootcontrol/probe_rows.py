@@ -116,11 +116,6 @@ class BootProbeRows:
             KprobeTuiError: it is not accepted; nothing has changed.
         """
         line = line.strip()
-        if self.needs_begin(line) and self._boot.has_run:
-            raise CommandError(
-                f"{line}: events of the kernel's own, of programs and those that others make are"
-                " chosen before a boot begins: r starts afresh"
-            )
         old = self.entry(replaces) if replaces is not None else None
         at = self.entries.index(old) if old is not None else len(self.entries)
         if old is not None:

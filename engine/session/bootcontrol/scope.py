@@ -260,8 +260,7 @@ class KernelScope:
     def store(self, place: Place, data: bytes) -> None:
         """Change memory or a register."""
         machine = self._boot.machine
-        if machine.is_past:
-            raise CommandError("the past cannot be changed; go to the present first")
+        self._boot.need_changeable()
         match place:
             case MemoryPlace(address, 0, 0):
                 try:

@@ -5,9 +5,11 @@ is seen when the next call or return of the task lies further up on the same sta
 """
 
 from collections.abc import Callable, Iterator, Sequence
+from fnmatch import fnmatchcase
 from typing import Final
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from engine.arch.program import row_head
 from engine.errors import ProbeError
@@ -76,10 +78,21 @@ class BootGraph:
         else:
             self._entries = tracing.add_event(function_info)
         self._tasks: dict[int, _TaskCalls] = {}
+        self._modules: set[str] = set()
+        self._place_other, self._take_out_other = tracing.placing, tracing.taking_out
         tracing.placing, tracing.taking_out = self._place_waiting, self._take_out
 
+    @property
+    def functions(self) -> int:
+        """The number of functions that are traced."""
+        return len(self._entries_of)
+
+    def follow(self, depth: int) -> None:
+        """Record calls so deep from now on, 0 for all."""
+        self._options = replace(self._options, depth_max=depth)
+
     def add(self, globs: Sequence[str]) -> None:
-        """Trace the functions that match, and those that the options name; before the boot.
+        """Trace the functions that match, and those that the options name; while the boot stands.
 
         Raises:
             ProbeError: no function matches one of the patterns.
@@ -89,6 +102,7 @@ class BootGraph:
             for glob in given:
                 if ":" in glob:
                     raise ProbeError(f"{option} {glob}: functions of modules are for -f alone")
+        known = len(tracing.waiting)
         roots = set(self._addresses(options.under, "--under"))
         muted = set(self._addresses(options.without, "--not"))
         found = {one.address: one for one in tracing.functions(globs, "-f")}
@@ -100,14 +114,49 @@ class BootGraph:
         if not found and not any(":" in glob for glob in globs):
             raise ProbeError("no function is left to be traced")
         for address, one in found.items():
+            if address in self._entries_of:
+                continue
             if self._graph:
                 self._follow(one, root=address in roots, muted=address in muted)
             else:
                 self._count(one)
+        self._modules.update(glob for glob in globs if ":" in glob)
+        tracing.place_late(tracing.waiting[known:])
+
+    def remove(self, globs: Sequence[str] = ()) -> int:
+        """Trace functions no longer, while the boot stands; calls that are pending still return.
+
+        Args:
+            globs: patterns of them; none for all.
+
+        Returns:
+            The number of functions.
+        """
+        self._modules = {one for one in self._modules if globs and one not in globs}
+        gone = [at for at in self._entries_of if not globs or self._is_named(at, globs)]
+        for address in gone:
+            self._forget(address)
+        return len(gone)
+
+    def _is_named(self, address: int, globs: Sequence[str]) -> bool:
+        """True if patterns match the function at an address."""
+        name, _, module = self._tracing.symbol(address).partition(" [")
+        name = name.rpartition("+")[0]
+        if module:
+            name = f"{module.removesuffix(']')}:{name}"
+        return any(fnmatchcase(name, glob) for glob in globs)
+
+    def _forget(self, address: int) -> None:
+        one, entry = self._entries_of.pop(address)
+        self._tracing.probes.remove(one.place, entry, begins=one.begins is not None)
 
     def _place_waiting(self, waiting: WaitingProbe, probe: BootProbe) -> None:
         """Trace a function of a module that the kernel has loaded."""
-        if probe.address not in self._entries_of:
+        if waiting.event:
+            self._place_other(waiting, probe)
+            return
+        wanted = f"{waiting.module}:{waiting.function}" in self._modules
+        if wanted and probe.address not in self._entries_of:
             if self._graph:
                 self._follow(probe, root=False, muted=False)
             else:
@@ -116,9 +165,8 @@ class BootGraph:
     def _take_out(self, module: LoadedModule) -> None:
         """Trace the functions of a module no longer, whose memory goes."""
         for address in [each for each in self._entries_of if module.at(each) is not None]:
-            one, entry = self._entries_of.pop(address)
-            begins = one.begins is not None
-            self._tracing.probes.remove(one.place, entry, begins=begins)
+            self._forget(address)
+        self._take_out_other(module)
 
     def _add(self, one: BootProbe, entry: Callable[[], None]) -> None:
         self._entries_of[one.address] = one, entry

@@ -300,12 +300,20 @@ class BootTracing:
             self._made.define(made, self._events, self._controls, self._context, strict=strict)
         if added.made and self._started:
             self._made.install(self._controls)
-        if added.waiting and self._modules is not None:
+        self.place_late(added.waiting)
+        return self._traced(added, known)
+
+    def place_late(self, waiting: Sequence[WaitingProbe]) -> None:
+        """Have probes told from now on that were placed while the machine stands.
+
+        Args:
+            waiting: those of modules, which may be loaded already.
+        """
+        if waiting and self._modules is not None:
             for module in self._modules.loaded.values():
-                self._waiting.coming(module, added.waiting)
+                self._waiting.coming(module, waiting)
         if self._started:
             self._machine.cpu.forget_code()  # a place may have been translated without its hook
-        return self._traced(added, known)
 
     def _traced(self, added: AddedProbes, known: int) -> TracedLine:
         fresh = tuple(info for number, info in self.table.items() if number > known)
@@ -451,6 +459,11 @@ class BootTracing:
     def functions(self, globs: Sequence[str], option: str) -> Iterator[BootProbe]:
         """The functions that patterns match and that take a probe; see `BootProbes.functions`."""
         return self._names_of.functions(globs, option, is_return=False)
+
+    @property
+    def waiting(self) -> Sequence[WaitingProbe]:
+        """Probes that wait for modules, in the order of their definition."""
+        return self._names_of.waiting
 
     def add_event(self, make: Callable[[int], EventInfo]) -> EventInfo:
         """Add an event that no definition makes.

@@ -12,7 +12,7 @@ from engine.history.pieces import is_boot_record
 from engine.hostlimits import because_of
 from engine.image.headers import MACHINES, Buffer
 from engine.image.kernel.kernelimage import KernelImage
-from engine.image.kernel.opening import open_kernel, open_kernel_data
+from engine.image.kernel.opening import open_kernel
 from engine.image.kernel.recognition import is_kernel_image, mapped
 from engine.machine.machine import DISKS_MOST
 from engine.machine.ramdisk import Ramdisk, RamdiskRoot, assembled, unpacked
@@ -169,7 +169,7 @@ class AgainBoot:
     @cached_property
     def kernel(self) -> KernelImage:
         """See `Bootable`."""
-        kernel = open_kernel_data(self._recorded.kernel, self._recorded.machine.kernel, self._path)
+        kernel = self._recorded.image(self._path)
         check_bootable(kernel)
         return kernel
 

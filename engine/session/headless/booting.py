@@ -8,7 +8,13 @@ from functools import partial
 from typing import Final
 
 from engine.errors import CommandError, GuestFaultError
-from engine.history.bootrecord import BootRecorder, RecordedEnd, WitnessedImage, ended_boot
+from engine.history.bootrecord import (
+    BootRecorder,
+    RecordedBoot,
+    RecordedEnd,
+    WitnessedImage,
+    ended_boot,
+)
 from engine.machine.addresses import KernelAddresses
 from engine.machine.console import ConsoleDescriptor
 from engine.machine.consolelog import ConsoleLog
@@ -65,7 +71,7 @@ class Booted:
                 f"--memory: a machine has {LEAST >> 20} MB to {MOST >> 20} MB, in steps of 4 KB"
             )
         self.kernel, self._parts, self._recorder = parts.kernel, parts, recorder
-        self.difference = ""
+        self.difference, self._is_compared = "", False
         recorded = parts.recorded
         self._put, self._waiting, self._written_all = put, bytearray(), hashlib.sha256()
         self._input = _NothingTyped() if recorded is not None else _descriptor(stdin, self.halt)
@@ -76,7 +82,7 @@ class Booted:
         logged = repeats or recorder is not None or recorded is not None
         put, typed = (self.log.put, self.log) if logged else (self._written, self._input)
         self.machine = BareMachine(parts.memory & -4096, put, typed, BEGAN)
-        self.log.attach(self.machine.clock, self.machine.halt)
+        self.log.attach(self.machine.clock, self.machine.halt_here)
         budget = ChangeBudget(parts.disk_memory)
         for number, image in enumerate(parts.images()):
             tell = partial(recorder.read, number) if recorder is not None else None
@@ -93,24 +99,49 @@ class Booted:
 
         A recorded boot runs as far as it is known.
         """
-        recorded = self._parts.recorded
         try:
             end = self.machine.run()
         finally:
             self.flush()
         if self._recorder is not None:
             self._recorder.end(self._as_recorded(end))
-        if recorded is not None and recorded.end is not None and not self.log.stopping:
-            self.difference = _difference(recorded.end, self._as_recorded(end))
+        if not self.log.stopping:
+            self.compare(end)
         return end
+
+    def compare(self, end: MachineEnd) -> None:
+        """Find out, once, whether a recorded boot has ended as it has when it was recorded.
+
+        Args:
+            end: to which it has come; the machine still stands there.
+        """
+        recorded = self.recorded
+        if recorded is not None and recorded.end is not None and not self._is_compared:
+            self._is_compared = True
+            self.difference = _difference(recorded.end, self._as_recorded(end))
 
     def _as_recorded(self, end: MachineEnd) -> RecordedEnd:
         return ended_boot(self.machine, end, self._written_all.digest())
 
+    def follow(self, other: "Booted") -> None:
+        """Let the same be typed as in another run of the boot; what that has written is known.
+
+        Args:
+            other: that run, which is over.
+        """
+        self.log.follow(other.log)
+        self._written_all = other._written_all.copy()
+        self.difference, self._is_compared = other.difference, other._is_compared
+
+    @property
+    def recorded(self) -> RecordedBoot | None:
+        """The recorded boot that goes again here; None where a kernel boots for the first time."""
+        return self._parts.recorded
+
     @property
     def damage(self) -> str:
         """Why a recorded boot is not whole; "" for one that is, and where nothing was recorded."""
-        return self._parts.recorded.damage if self._parts.recorded is not None else ""
+        return self.recorded.damage if self.recorded is not None else ""
 
     def halt(self) -> None:
         """Stop the machine, from any thread."""

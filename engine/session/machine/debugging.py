@@ -89,6 +89,11 @@ class DebuggedMachine:
         return self.moment if self._past is None else max(self.moment, self._past.newest)
 
     @property
+    def time_of_newest(self) -> int:
+        """The machine's time at the latest moment that it has come to, in nanoseconds."""
+        return self.nanoseconds if self._past is None else self._past.newest_time
+
+    @property
     def oldest(self) -> MachineMoment:
         """The first moment that there is a way back to."""
         return self.moment if self._past is None else self._past.oldest
@@ -194,6 +199,10 @@ class DebuggedMachine:
             CommandError: nothing of the past is kept.
         """
         self._kept().run_to(moment, goes_on)
+
+    def run_to_time(self, time: int, goes_on: Callable[[], bool]) -> None:
+        """Run on to a time that may be a new one, in nanoseconds; see `run_to`."""
+        self._kept().run_to_time(time, goes_on)
 
     def seek_time(self, time: int) -> None:
         """Go to the block in which a time comes, or to the newest moment; in nanoseconds.

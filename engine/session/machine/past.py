@@ -6,6 +6,7 @@ it does the same again. What is changed by hand begins another history.
 
 from collections.abc import Callable
 
+from engine.cpu.unicorn_system import NEVER
 from engine.cpu.unicorn_watches import DataAccess
 from engine.machine.clock import NO_EVENT
 from engine.machine.consolelog import ConsoleLog
@@ -18,6 +19,7 @@ class MachinePast:
 
     Attributes:
         newest: the latest moment that the machine has come to.
+        newest_time: the machine's time then, in nanoseconds.
     """
 
     def __init__(
@@ -33,6 +35,7 @@ class MachinePast:
         self._stepped, self._console = stepped, console
         self._kept = MachineCheckpoints(stepped, console, most)
         self.newest = stepped.moment
+        self.newest_time = stepped.machine.clock.now
 
     @property
     def whole(self) -> bool:
@@ -50,21 +53,24 @@ class MachinePast:
         while True:
             until = self._kept.latest.blocks + self._kept.distance
             hit = stepped.go(until)
-            self.newest = max(self.newest, stepped.moment)
+            self._come()
             if hit or stepped.end is not None or stepped.moment.blocks < until:
+                return hit
+            if stepped.machine.waits:  # somebody has interrupted it; what it waits for is not kept
                 return hit
             self._kept.keep()
 
     def step(self) -> None:
         """Execute one instruction."""
         self._stepped.step()
-        self.newest = max(self.newest, self._stepped.moment)
+        self._come()
 
     def changed(self) -> None:
         """The machine was changed by hand: nothing in front of this moment leads to it."""
         self._console.begin_again()
         self._kept.begin_again()
         self.newest = self._stepped.moment
+        self.newest_time = self._stepped.machine.clock.now
 
     def seek(self, moment: MachineMoment) -> None:
         """Go to a moment between `oldest` and `newest`; an interrupt ends on the way."""
@@ -85,16 +91,44 @@ class MachinePast:
         """
         stepped = self._stepped
         while stepped.moment < moment and stepped.end is None:
-            until = min(self._kept.latest.blocks + self._kept.distance, moment.blocks)
-            if stepped.moment.steps or stepped.moment.blocks >= until:
-                stepped.step()
-            else:
-                stepped.run(until)
-            self.newest = max(self.newest, stepped.moment)
-            if stepped.moment.blocks >= self._kept.latest.blocks + self._kept.distance:
-                self._kept.keep()
+            self._run_on(moment.blocks)
             if not goes_on():
                 return
+
+    def run_to_time(self, time: int, goes_on: Callable[[], bool]) -> None:
+        """Run on to a time that may be a new one; see `run_to`.
+
+        Args:
+            time: in nanoseconds since power-on.
+            goes_on: asked now and then; False ends the run.
+        """
+        stepped, machine = self._stepped, self._stepped.machine
+        machine.look_at(time, machine.pause)
+        try:
+            while machine.clock.now < time and stepped.end is None:
+                self._run_on(NEVER)
+                if not goes_on():
+                    return
+        finally:
+            machine.look_at(NO_EVENT, lambda: None)
+
+    def _run_on(self, until: int) -> None:
+        """Run on for a while, and keep a moment where one is due."""
+        stepped, due = self._stepped, self._kept.latest.blocks + self._kept.distance
+        until = min(until, due)
+        if stepped.moment.steps or stepped.moment.blocks >= until:
+            stepped.step()
+        else:
+            stepped.run(until)
+        self._come()
+        if stepped.moment.blocks >= due and not stepped.machine.waits:
+            self._kept.keep()
+
+    def _come(self) -> None:
+        """Note where the machine has come to."""
+        if self._stepped.moment >= self.newest:
+            self.newest = self._stepped.moment
+            self.newest_time = self._stepped.machine.clock.now
 
     def seek_time(self, time: int) -> None:
         """Go to the front of the block in which a time comes; an interrupt ends on the way.

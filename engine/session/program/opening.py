@@ -94,6 +94,8 @@ class OpenedProgram(Struct, frozen=True, eq=False):
 
             return recorded_guest(config)
         paths = locate(config.guest, config.root)
+        if config.boot is not None and config.boots_again:
+            return cls._of_boot(config, paths)
         root = os.path.abspath(config.root) if config.root is not None else ""
         kernel = None
         try:
@@ -115,6 +117,15 @@ class OpenedProgram(Struct, frozen=True, eq=False):
                 f"{image.byteorder}-endian) is not supported; supported are {known}"
             )
         return cls(config, paths, image, _of_cpu(arch, config))
+
+    @classmethod
+    def _of_boot(cls, config: GuestConfig, paths: ProgramPaths) -> "OpenedProgram":
+        """Open the kernel of a recorded boot."""
+        from engine.history.bootrecord import read_boot  # few guests are one
+        from engine.session.kernel.opened import OpenedKernel
+
+        kernel = OpenedKernel(read_boot(paths.host).image(paths.host), config.kernel)
+        return cls(config, paths, kernel.live_image, kernel.guest_arch, kernel)
 
     def damage(self) -> tuple[Report, ...]:
         """The remark about what is damaged in its files and was not told yet, if there is any."""

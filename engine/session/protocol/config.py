@@ -99,6 +99,16 @@ class GuestConfig(Struct, frozen=True):
     boot: BootRequest | None = None
 
     @property
+    def is_lived_again(self) -> bool:
+        """True if all of it has been already: a recorded run, or a recorded boot."""
+        return self.recording is not None or self.boots_again
+
+    @property
+    def boots_again(self) -> bool:
+        """True if a recorded boot goes again."""
+        return self.boot is not None and is_recorded_boot(self.boot.kernel)
+
+    @property
     def randomness(self) -> int:
         """The seed of the guest's random numbers."""
         return self.seed if self.random_seed is None else self.random_seed

@@ -7,6 +7,7 @@ from machinekit import CODE, STACK, bare
 from steppedkit import COUNTER, HANDLER, program, seen, stepped
 
 from engine.cpu import native
+from engine.cpu.unicorn_system import NEVER
 from engine.cpu.unicorn_watches import MOST, READ, WRITE, DataAccess, DataRange
 from engine.machine.machine import BootEnd
 from engine.machine.stepping import STOPS_MOST, MachineMoment
@@ -196,3 +197,48 @@ def test_so_many_data_are_watched() -> None:
     stops.watch([DataRange(at, 1, WRITE) for at in range(MOST)])
     with pytest.raises(ValueError, match="16 ranges of data are watched at the most"):
         stops.watch([DataRange(at, 1, WRITE) for at in range(MOST + 1)])
+
+
+def test_a_look_at_the_time_changes_nothing() -> None:
+    """In front of a block, in the one that halts the processor, and while that waits."""
+    machine, _, _ = program(lambda data: None)
+    assert machine.run().reason is BootEnd.OFF
+    reference, end = seen(machine), machine.clock.now
+    waited = 0
+    for seed in range(6):
+        source = Random(seed)
+        machine, _, _ = program(lambda data: None)
+        stops = stepped(machine)
+        for time in [*sorted(source.sample(range(end), 120)), end]:
+            machine.look_at(time, machine.pause)
+            while machine.clock.now < time and stops.end is None:
+                stops.run(NEVER)
+            assert machine.clock.now == time or not machine.waits
+            waited += machine.waits
+        assert seen(machine) == reference
+        assert stops.end is not None
+        assert stops.end.reason is BootEnd.OFF
+    assert waited > 6
+
+
+def test_a_machine_that_ends_behind_a_number_of_blocks() -> None:
+    """It is stepped, and stops, in its last block too."""
+    machine, _, function = program(lambda data: None)
+    stops = stepped(machine)
+    stops.stop_at({function})
+    for _ in range(9):
+        assert stops.go()
+    last = stops.moment.blocks + 1
+    machine, _, function = program(lambda data: None)
+    machine.halt_behind(last)
+    stops = stepped(machine)
+    stops.stop_at({function})
+    for _ in range(9):
+        assert stops.go()
+    for steps in range(1, 5):
+        stops.step()
+        assert (stops.moment, stops.end) == (MachineMoment(last - 1, steps), None)
+    stops.step()
+    assert stops.moment == MachineMoment(last)
+    assert stops.end is not None
+    assert stops.end.reason is BootEnd.HALTED

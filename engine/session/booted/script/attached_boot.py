@@ -481,7 +481,7 @@ class AttachedBootScript:
     def _set_timer(self) -> None:
         if self._timers and not self.run.over:
             due = min(each.due for each in self._timers)
-            self._machine.look_at(due, self._looks)
+            self._machine.look_at(due, self._looks, self)
 
     def _looks(self) -> None:
         now = self._machine.clock.now
@@ -490,6 +490,15 @@ class AttachedBootScript:
                 timer.due += timer.period
                 self.run.look((timer.action,))
         self._set_timer()
+
+    def maps(self) -> bytes:
+        """The text of all maps that have entries."""
+        parts: list[bytes] = []
+        output = TextOutput(parts.append, parts.append, self.run.names())
+        for each in sorted(self._state.maps.values(), key=lambda one: one.name):
+            if each.entries:
+                output.map(each)
+        return b"".join(parts)
 
     def finish(self) -> None:
         """The machine has ended: the script's own end, and its maps."""

@@ -44,6 +44,7 @@ class KernelRun:
         find_symbol: finds a symbol in the file of a probe: (file, name) to path, file, symbol.
         printed: called when what actions have printed is to come out.
         started: when the script began.
+        ends_machine: exit() ends the machine, too.
     """
 
     def __init__(
@@ -65,7 +66,7 @@ class KernelRun:
             began: nanoseconds since 1970 at power-on.
             seed: of the script's random numbers.
         """
-        self.over = False
+        self.over, self.ends_machine = False, True
         self.code = 0
         self.printed: Callable[[], object] = lambda: None
         self.find_symbol: FindSymbol = lambda target, name: None
@@ -134,7 +135,8 @@ class KernelRun:
     def end(self) -> None:
         """No action runs any more, and the machine ends where it is."""
         self.over = True
-        self._machine.halt()
+        if self.ends_machine:
+            self._machine.halt()
 
     # -- what actions ask -----------------------------------------------------------------
 

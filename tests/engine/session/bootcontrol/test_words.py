@@ -122,7 +122,7 @@ def test_completion(user: BootUser) -> None:
 def test_what_programs_have_is_refused_with_a_way_out(user: BootUser) -> None:
     for command, text in (
         (cmd.CallFunction("f()"), "without --boot"),
-        (cmd.LoadScript("x", "BEGIN {}"), "bpftrace --boot"),
+        (cmd.LoadHandlers("x.py"), ":bpftrace runs scripts"),
         (cmd.Signal(2), "7 types"),
         (cmd.StartBranch(), "one history"),
         (cmd.Undo(), "nothing to undo"),

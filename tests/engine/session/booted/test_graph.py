@@ -49,6 +49,10 @@ class Kernel:
             frame=lambda: (self.sp, 0x9000),
             result=lambda: 42,
             is_chosen=lambda pid: pid != 99,
+            placing=None,
+            taking_out=None,
+            waiting=(),
+            place_late=lambda waiting: None,
         )
         graph = BootGraph(cast(BootTracing, tracing), GraphOptions(**options))  # type: ignore[arg-type]
         graph.add(tuple(NAMES))
