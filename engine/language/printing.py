@@ -609,7 +609,7 @@ class Printer(Struct, frozen=True):
 
 
 def marked_error(error: Exception) -> str:
-    """What stands in place of a value that cannot be read, as in gdb."""
+    """The text in place of a value that cannot be read, as gdb has it."""
     if isinstance(error, GuestFaultError):
         return f"<error: Cannot access memory at address {error.address:#x}>"
     return f"<error: {error}>"

@@ -22,7 +22,6 @@ from engine.arch.jump import Leaves, Movable
 from engine.arch.plan import Mode, Rules
 from engine.image.cfi import find_fde, span_at
 from engine.probes.jumpplace import JumpPlace
-from engine.probes.near_jumps import near_jumps
 from engine.probes.placement_rules import Check
 from engine.probes.site import SHORT_REACH, FunctionCode, ImageCode
 from engine.probes.technique import OTHER_PROBE
@@ -158,6 +157,8 @@ def _other_entry(place: JumpPlace) -> str:
 
 def _cross_jump(place: JumpPlace) -> str:
     """Parts of a function that stand elsewhere (.cold) jump back into it."""
+    from engine.probes.near_jumps import near_jumps  # for detours only
+
     function = place.function
     if function is None or len(place.window) <= 1:
         return ""
@@ -186,6 +187,8 @@ def _entered(code: ImageCode, function: FunctionCode) -> Sequence[int]:
 
 
 def _entries(code: ImageCode, function: FunctionCode) -> list[int]:
+    from engine.probes.near_jumps import near_jumps
+
     start, end = function.start, function.start + len(function.data)
     far = near_jumps(code.image).into(start, end, code.bias)
     found = {target for target, source in far if not start <= source < end}

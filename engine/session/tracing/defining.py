@@ -23,7 +23,6 @@ from engine.session.program.places import Place, PlaceError
 from engine.session.program.verdicts import RETURN_ENTRY, Placed
 from engine.session.protocol.report import Report
 from engine.session.protocol.requests import ProbeRequest
-from engine.session.tracing.alike_lines import AlikeLines
 from engine.session.tracing.defined_set import DefinedSet
 from engine.session.tracing.event_set import Defined, EventSet, TraceEvent
 from engine.session.tracing.recorders import Recorders
@@ -138,11 +137,7 @@ class Definitions:
                 "define them with -e"
             )
         with collector_paused(), self._probing.verdicts.lookup.settled():
-            alike = AlikeLines(self._mode, self._probing, self._events, self.defined)
-            for line in probes.definitions:
-                if not alike.take(line):
-                    made = self._define_lines(self.spelled_out(line))
-                    alike.follow(line, made[0] if len(made) == 1 else None)
+            self._define_all(probes.definitions)
             for command in probes.perf:
                 self._define_lines(self._probing.verdicts.perf_lines(command))
         for glob in probes.entries:
@@ -157,6 +152,20 @@ class Definitions:
             from engine.trace.sample import GROUP as SAMPLES  # few traces have any
 
             self._choose(Selection(SAMPLES, str(probes.sample)))
+
+    def _define_all(self, lines: Sequence[str]) -> None:
+        """Define the events of many lines; what is alike in two that follow is done once."""
+        if len(lines) < 2:
+            for line in lines:
+                self._define_lines(self.spelled_out(line))
+            return
+        from engine.session.tracing.alike_lines import AlikeLines  # one line is alike to none
+
+        alike = AlikeLines(self._mode, self._probing, self._events, self.defined)
+        for line in lines:
+            if not alike.take(line):
+                made = self._define_lines(self.spelled_out(line))
+                alike.follow(line, made[0] if len(made) == 1 else None)
 
     def spelled_out(self, line: str) -> tuple[str, ...]:
         """The lines that a definition stands for; what they leave out is reported.
