@@ -96,7 +96,12 @@ class SourceListing:
         """Show lines from the noted one on."""
         assert self._source is not None
         file, start, _ = self._source
-        lines = self._lines(file)
+        sources = self._debugger.frames.sources
+        lines = sources.lines(file)
+        if lines is None:  # told with the number once, and the next list begins there again
+            self._debugger.put(sources.line(file, start))
+            self._source, self._last = (file, start, start), start
+            return
         if start > len(lines):
             shown = f"{self._debugger.files.written(file)} has {len(lines)} lines."
             raise CommandError(f"Line number {start} out of range; {shown}")

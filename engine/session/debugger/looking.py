@@ -136,6 +136,12 @@ class Looking:
 
     def examine(self, rest: str) -> None:
         """Examine memory: x/NFU ADDRESS."""
+        last = self._examine(rest)
+        if last is not None:
+            self._keep_last(*last)
+
+    def _examine(self, rest: str) -> tuple[int, str, int] | None:
+        """Examine memory; the last address, its letter and the size there, None for nothing."""
         form, text = split_format(rest)
         again = not form and not text
         count, letter, unit = self._units(form)
@@ -154,8 +160,7 @@ class Looking:
         printer = debugger.frames.printer(debugger.scope)
         printer = replace(printer, options=replace(printer.options, address=True))
         if letter == "i":
-            self._instructions(count)
-            return
+            return self._instructions(count)
         lines = lines_of(printer, self._next, count, letter, unit)
         try:
             for line, end in lines:
@@ -166,7 +171,7 @@ class Looking:
             raise
         if form.startswith("-"):
             self._next = begin
-        self._keep_last(begun if letter == "s" else self._next - unit, letter, unit)
+        return begun if letter == "s" else self._next - unit, letter, unit
 
     def _keep_last(self, address: int, letter: str, unit: int) -> None:
         """Have `$_` and `$__` be the last address and what is there."""
@@ -210,8 +215,8 @@ class Looking:
         self._letter = self._last_letter = letter
         return int(match[1] or 1), letter, unit
 
-    def _instructions(self, count: int) -> None:
-        debugger = self._debugger
+    def _instructions(self, count: int) -> tuple[int, str, int] | None:
+        debugger, last = self._debugger, None
         pc = debugger.frame.pc if debugger.frame is not None else None
         for _ in range(count):
             at = self._next
@@ -221,7 +226,8 @@ class Looking:
             place = f"{at:#x} <{name}>" if name else f"{at:#x}"
             debugger.put(f"{mark}{place}:\t{text}")
             self._next = at + len(raw)
-            self._keep_last(at, "i", 1)
+            last = at, "i", 1
+        return last
 
     def show_displays(self) -> None:
         """Show what the user wants to see at each stop."""
@@ -252,7 +258,7 @@ class Looking:
             debugger.write(escaped(f"{display.number}: x/{form} {text}"))
             debugger.write("  " if alone else "\n")
             try:
-                self.examine(f"/{form} {text}")
+                self._examine(f"/{form} {text}")
             except (CommandError, GuestFaultError) as error:
                 debugger.put(marked_error(error))
             return
@@ -511,8 +517,12 @@ class Looking:
             raise CommandError(f'Line number {line[2]} is out of range for "{line[1]}".') from None
         for place in places:
             debugger.put(self._line_written(wanted, place))
-            if place.file:  # the same word once more tells of the next line
+            if place.file:  # the same word once more tells of the next line, `x/i` shows this one
                 self.listing.told(place.file, (wanted.line or place.line) + 1)
+                self._next = place.address
+                pointer = ct.pointer_to(ct.VOID, debugger.control.session.arch.bits // 8)
+                here = made(pointer, place.address, debugger.scope.order)
+                debugger.set_convenience("_", here)
 
     def _line_written(self, wanted: WantedPlace, place: CodePlace) -> str:
         """The place of a line's code as gdb writes it (gdb/source.c, info_line_command)."""

@@ -163,7 +163,7 @@ class PlaceFinder:
         if line is None or module is None:
             path = module.name if module is not None else ""
             return CodePlace(address, function=name, symbol=shown, module=path)
-        written = self._files.written(line[0])
+        written = module.lines.written(line[0]) or self._files.written(line[0])
         block = self._function(module, address - module.bias)
         key = (module.name, *block.key) if block is not None else None
         name = block.name if block is not None else name

@@ -367,23 +367,45 @@ class FrameScope:
         return None
 
     def _global(self, name: str) -> TypedValue | None:
-        for module in self._files.modules(self._module, self._space):
-            names = self._files.names(module)
-            if names is None:
+        modules = self._files.modules(self._module, self._space)
+        main = self._space.modules.main
+        late: list[Module] = []  # their enumerators come behind the program's own names
+        for module in modules:
+            found = self._at_top(name, module)
+            if found is not None:
+                return found
+            if module is not main and main is not None and module is self._module:
+                late.append(module)
                 continue
-            near = self._unit if module is self._module else None
-            variable = names.variable(name, near)
-            if variable is not None:
-                found = self.of_variable(variable, module)
-                copy = self._copied(name, module)
-                return found if copy is None else self._fixed(found.type, copy)
-            function = names.function(name, near)
-            if function is not None:
-                return self._fixed(function[0], function[1] + module.bias)
-            constant = names.enumerator(name, near)
-            if constant is not None:
-                return made(constant[0], constant[1], self.order)
+            for each in (module, *late):
+                number = self._enumerator(name, each)
+                if number is not None:
+                    return number
+            late.clear()
         return self._symbol(name)
+
+    def _at_top(self, name: str, module: Module) -> TypedValue | None:
+        """A variable or function of a file's."""
+        names = self._files.names(module)
+        if names is None:
+            return None
+        near = self._unit if module is self._module else None
+        variable = names.variable(name, near)
+        if variable is not None:
+            found = self.of_variable(variable, module)
+            copy = self._copied(name, module)
+            return found if copy is None else self._fixed(found.type, copy)
+        function = names.function(name, near)
+        if function is not None:
+            return self._fixed(function[0], function[1] + module.bias)
+        return None
+
+    def _enumerator(self, name: str, module: Module) -> TypedValue | None:
+        """A value of an enumeration of a file's."""
+        names = self._files.names(module)
+        near = self._unit if module is self._module else None
+        found = names.enumerator(name, near) if names is not None else None
+        return None if found is None else made(found[0], found[1], self.order)
 
     def _copied(self, name: str, owner: Module) -> int | None:
         """The address of the program's own copy of a library's variable; None without one."""
