@@ -161,6 +161,18 @@ class Variables:
             pass
         return None
 
+    def type_of(self, function: FunctionBlock) -> DieType | None:
+        """The type of a function, as its declaration has it; None where it is damaged."""
+        info, (unit, index) = self.info, function.key
+        if info is None:
+            return None
+        try:
+            whole = info.unit("info", unit)
+            return DieType(Die(whole, whole.shape.offsets[index]).origins()[-1])
+        except DamagedError as error:
+            self.image.damage.note(f"{self.image.name}: type of {function.name}: {error}")
+            return None
+
     def pieces(self, function: FunctionBlock) -> list[tuple[int, int]]:
         """The ranges of a function's link addresses, that of its begin first."""
         info, (unit, index) = self.info, function.key

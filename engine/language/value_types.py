@@ -259,7 +259,8 @@ class MadeType(Struct, frozen=True, dict=True):
 def pointer_declarator(target: CType, mark: str, name: str) -> str:
     """The declarator of a pointer to a type: "*name", or "(*name)" of an array or a function."""
     inner = f"{mark}{name}"
-    return f"({inner})" if target.resolved.kind in (TypeKind.ARRAY, TypeKind.FUNCTION) else inner
+    bare = target.resolved.kind not in (TypeKind.ARRAY, TypeKind.FUNCTION)
+    return inner if bare or target.text in (UNKNOWN_FUNCTION, UNKNOWN_CHOICE) else f"({inner})"
 
 
 def number(kind: TypeKind, size: int, name: str) -> MadeType:

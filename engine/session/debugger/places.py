@@ -453,8 +453,14 @@ class PlaceFinder:
             if not wanted.file:
                 for owner, link in self._symbols(module, wanted.function):
                     yield self.at(self._bodies.of(owner, link) + owner.bias)
-                for symbol in module.symbols.find_all(f"{wanted.function}@plt"):
-                    yield replace(self.at(symbol.address + module.bias), linkage=True)
+        for address in self._stubs(wanted):
+            yield replace(self.at(address), linkage=True)
+
+    def _stubs(self, wanted: WantedPlace) -> Iterator[int]:
+        """The linkage stubs of a function, which stand for it while its library is not there."""
+        for module in self._listed() if not wanted.file else ():
+            for symbol in module.symbols.find_all(f"{wanted.function}@plt"):
+                yield symbol.address + module.bias
 
     def _of_probe(self, provider: str, name: str) -> Iterator[CodePlace]:
         """The places of a static probe, in all files."""
@@ -561,7 +567,7 @@ class PlaceFinder:
         if wanted.marker is not None:
             found = tuple(self._of_marker(wanted.marker, wanted.text))
         elif not wanted.line:
-            starts = dict.fromkeys(self._starts(wanted))
+            starts = dict.fromkeys(self._starts(wanted)) or dict.fromkeys(self._stubs(wanted))
             found = tuple(self.at(address) for address in starts)
         else:
             lines = [

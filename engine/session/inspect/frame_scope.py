@@ -428,6 +428,11 @@ class FrameScope:
                 if kind is _UNKNOWN_TEXT:
                     kind = self._type_of_code(module, symbol.address) or kind
                 return self._fixed(kind, symbol.address + module.bias)
+        for module in self._files.modules(
+            self._module, self._space
+        ):  # before its library is there
+            for symbol in module.symbols.find_all(f"{name}@plt"):
+                return self._fixed(_UNKNOWN_TEXT, symbol.address + module.bias)
         return None
 
     def _type_of_code(self, module: Module, link: int) -> CType | None:
@@ -439,7 +444,9 @@ class FrameScope:
         if self.language is RUST:  # one name stands for all instances of a generic function
             return None
         found = names.function(block.functions[-1].name, None)
-        return found[0] if found is not None and found[1] == link else None
+        if found is not None and found[1] == link:
+            return found[0]
+        return self._files.variables(module).type_of(block.functions[-1])  # named for the linker
 
     def _declared(self, name: str) -> CType | None:
         """The type of a variable of a file without debug information, by a declaration."""
