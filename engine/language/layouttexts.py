@@ -12,7 +12,7 @@ from engine.image.classes import class_parts, written_as
 from engine.image.datatypes import DataType, Member, TypeKind
 from engine.image.dietypes import DieType
 from engine.language.enumerators import enumeration_text, is_nameless_enumeration
-from engine.language.type_flags import TypeFlags, bases_text, class_head, plain_head
+from engine.language.type_flags import TypeFlags, bases_text, class_head, is_bare, plain_head
 from engine.language.value_types import CType
 
 HEADING: Final = "/* offset      |    size */  "
@@ -52,7 +52,7 @@ class LayoutText:
         else:
             head = class_head(kind, parts, self._flags) + bases_text(parts, self._flags)
             labels = parts.needs_labels
-            empty = not (parts.fields or parts.methods or parts.typedefs)
+            empty = is_bare(kind, parts)
             if not self._flags.raw:
                 known = {one.key: name for name, one in parts.arguments}
                 known |= parts.own_names

@@ -6,6 +6,7 @@ from msgspec import Struct
 
 from engine.errors import CommandError
 from engine.image.classes import ClassParts
+from engine.image.methods import functions_of
 from engine.language.value_types import CType
 
 
@@ -109,3 +110,10 @@ def _with_names(base: str, known: dict[str, str]) -> str:
     parts.append(base[at:-1].strip())
     shown = ", ".join(known.get(part, part) for part in parts)
     return f"{base[:start]}<{shown}{' ' if shown.endswith('>') else ''}>"
+
+
+def is_bare(kind: CType, parts: ClassParts) -> bool:
+    """True for a class with nothing in it: bases and functions that compilers make count, too."""
+    if kind.members or parts.fields or parts.typedefs:
+        return False
+    return not any(True for _ in functions_of(kind.resolved))

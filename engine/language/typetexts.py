@@ -8,7 +8,7 @@ from engine.image.datatypes import Member, TypeKind
 from engine.image.dietypes import DieType
 from engine.language.enumerators import enumeration_text, is_nameless_enumeration
 from engine.language.layouttexts import HEADING, LayoutText
-from engine.language.type_flags import TypeFlags, bases_text, class_head, plain_head
+from engine.language.type_flags import TypeFlags, bases_text, class_head, is_bare, plain_head
 from engine.language.user_types import is_known_by_name, user_type
 from engine.language.value_types import (
     UNKNOWN_CHOICE,
@@ -124,7 +124,9 @@ def _record(kind: CType) -> str:
 def _class(kind: CType, parts: ClassParts, flags: TypeFlags) -> str:
     """A class of C++, as gdb's c_type_print_base_struct_union writes it."""
     head = class_head(kind, parts, flags) + bases_text(parts, flags)
-    lines = _ClassLines(parts, flags).text or "    <no data fields>\n"
+    lines = _ClassLines(parts, flags).text
+    if not lines and is_bare(kind, parts):
+        lines = "    <no data fields>\n"
     return f"{head} {{\n{lines}}}"
 
 

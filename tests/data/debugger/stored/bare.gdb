@@ -1,0 +1,23 @@
+break 10
+run
+ptype e
+ptype m
+ptype u2
+ptype f
+ptype d
+ptype t
+ptype o
+ptype l
+ptype l2
+ptype/o e
+ptype/o l
+ptype/o m
+ptype/o d
+ptype/o o
+ptype/m f
+ptype/t t
+p e
+p l
+p l2
+whatis l
+info locals
