@@ -223,8 +223,11 @@ class DescribingWords:
         put(f"\tUsing the running image of child {debugger.threads.text()}.")
         if frames:
             put(f"Program stopped at {frames[0].pc:#x}.")
-        reached = sorted(stop.number for stop in debugger.stops.reached if stop.number)
-        if reached:
+        stops = sorted(stop.number for stop in debugger.stops.reached if stop.number)
+        reached = [number for number in stops if number in debugger.stops.all]
+        if len(reached) < len(stops):
+            put("It stopped at a breakpoint that has since been deleted.")
+        elif reached:
             put(f"It stopped at breakpoint {reached[0]}.")
             for number in reached[1:]:
                 put(f"It stopped at breakpoint {number} as well.")
