@@ -29,6 +29,7 @@ _PARAMETER, _UNSPECIFIED_PARAMETERS, _AT_PROTOTYPED = 0x05, 0x18, 0x27
 
 _QUALIFIERS: Final = {_CONST: "const", _VOLATILE: "volatile", _RESTRICT: "", _ATOMIC: "_Atomic"}
 _TRANSPARENT: Final = frozenset((*_QUALIFIERS, _TYPEDEF, _SUBRANGE))
+_MOST_TYPEDEFS: Final = 32
 _POINTERS: Final = {_POINTER: "*", _REFERENCE: "&", _RVALUE: "&&", _PTR_TO_MEMBER: "::*"}
 _MAX_MEMBERS: Final = 1 << 16
 _AT_VARIABLE_PARAMETER: Final = 0x4B
@@ -340,6 +341,17 @@ class DieType:
     def named(self) -> Die | None:
         """The entry that names it, typedefs and qualifiers in front; None for void."""
         return self._named
+
+    @property
+    def typedefs(self) -> tuple[str, ...]:
+        """The names of the typedefs in front, the outermost first."""
+        found: list[str] = []
+        die = self._named
+        while die is not None and die.tag in _TRANSPARENT and len(found) < _MOST_TYPEDEFS:
+            if die.tag == _TYPEDEF:
+                found.append(die.name or "")
+            die = die.type
+        return tuple(found)
 
     @property
     def entry(self) -> Die | None:

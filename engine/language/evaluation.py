@@ -247,8 +247,7 @@ class Evaluator:
                     )
                 return self.reach.made(ct.CHAR, raw[0])
             case "string":
-                raw = characters(node.text) + b"\0"
-                return self._of_bytes(ct.array_of(ct.CHAR, len(raw)), raw)
+                return self._string(node.text)
             case "name":
                 return self._variable(node.text)
             case "scoped":
@@ -292,6 +291,18 @@ class Evaluator:
             if kind.kind is TypeKind.POINTER and kind.owner is None:
                 return kind.target
         return self.operand(node).type
+
+    def _string(self, text: str) -> TypedValue:
+        """A text as an array of characters: "abc", L"abc"."""
+        mark, _, body = text.partition('"')
+        raw = characters(f'"{body}') + b"\0"
+        kind = ct.LETTERS.get(mark, ct.CHAR)
+        size = kind.size or 1
+        if size > 1:
+            codes = raw.decode(errors="replace")
+            ends = "be" if self._around.order == "big" else "le"
+            raw = codes.encode(f"utf-{8 * size}-{ends}", errors="replace")
+        return self._of_bytes(ct.array_of(kind, len(raw) // size), raw)
 
     def _wide_character(self, text: str) -> TypedValue:
         """A character of a wider type: L'a', u'a', U'a'."""

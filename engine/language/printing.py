@@ -38,6 +38,8 @@ FORMATS: Final = "xduotacfszr"
 
 _DECIMAL: Final = 10
 _LETTERS: Final = {8: "o", 16: "x"}
+_WIDE_MARKS: Final = {2: "u", 4: "U"}
+"""Marks of texts in memory that `x/hs` and `x/ws` read."""
 """Letters of formats for the bases of whole numbers that are none of their own."""
 _PLAIN_TEXT: Final = re.compile(r"((const|volatile) )*char \*( ?(const|volatile|restrict))*")
 """Types whose values gdb shows without their names (gdb/c-valprint.c, c_value_print)."""
@@ -202,7 +204,7 @@ class Printer(Struct, frozen=True):
                     at = f"@{value.number:#x}: " if self.options.address else ""
                     return f"{at}{self.part(self.referred(value), '', 1)}"
                 return self._pointer(value)
-            case _ if mark := ct.wide_mark(kind):
+            case _ if mark := ct.wide_mark(value.type):
                 size, number = kind.size or 1, value.number
                 code = number & (1 << 8 * size) - 1
                 return f"{number} {wide_character(code, size, self.around.order, mark)}"
@@ -294,19 +296,12 @@ class Printer(Struct, frozen=True):
 
     def _wide_text(self, address: int, size: int, mark: str) -> str:
         """A text of wider characters in memory in quotes."""
-        found, more, order = b"", "...", self.around.order
-        while len(found) < self.options.elements * size:
-            try:
-                piece = self.around.read(address + len(found), size)
-            except GuestFaultError as error:
-                if not found:
-                    return marked_error(error)
-                break
-            if not any(piece):
-                more = ""
-                break
-            found += piece
-        return quoted_wide(found, size, order, mark, self.options.repeats) + more
+        try:
+            found, ends = self.wide_until_nul(address, size, self.options.elements)
+        except GuestFaultError as error:
+            return marked_error(error)
+        shown = quoted_wide(found, size, self.around.order, mark, self.options.repeats)
+        return shown + ("" if ends else "...")
 
     def string_at(self, address: int, most: int | None = None) -> tuple[str, int]:
         """A string in memory in quotes, and the bytes that it takes with its NUL.
@@ -321,6 +316,38 @@ class Printer(Struct, frozen=True):
             with suppress(GuestFaultError):  # its end may be just behind
                 ends = self.around.read(address + most, 1) == b"\0"
         return quoted(data, self.options.repeats) + ("" if ends else "..."), size
+
+    def text_at(self, address: int, size: int) -> tuple[str, int]:
+        """The same with characters of 1, 2 (u"") or 4 bytes (U"").
+
+        Raises:
+            GuestFaultError: not even its first character can be read.
+        """
+        mark = _WIDE_MARKS.get(size)
+        if mark is None:
+            return self.string_at(address)
+        raw, ends = self.wide_until_nul(address, size, self.options.elements)
+        shown = quoted_wide(raw, size, self.around.order, mark, self.options.repeats)
+        return shown + ("" if ends else "..."), len(raw) + size * ends
+
+    def wide_until_nul(self, address: int, size: int, most: int) -> tuple[bytes, bool]:
+        """Bytes of a text of wider characters, at most so many of these; True if it ends there.
+
+        Raises:
+            GuestFaultError: not even its first character can be read.
+        """
+        found = b""
+        while len(found) < most * size:
+            try:
+                piece = self.around.read(address + len(found), size)
+            except GuestFaultError:
+                if not found:
+                    raise
+                break
+            if not any(piece):
+                return found, True
+            found += piece
+        return found, False
 
     def until_nul(self, address: int, most: int) -> tuple[bytes, bool]:
         """Bytes of a string in memory, at most so many; True if it ends there.
@@ -565,11 +592,31 @@ class Printer(Struct, frozen=True):
             end += sum(1 for _ in run)
         return quoted(data[:end], options.repeats) + more
 
+    def _wide_array(self, data: bytes, size: int, mark: str) -> str:
+        """An array of wider characters as a text."""
+        options, more = self.options, ""
+        codes = [data[at : at + size] for at in range(0, len(data) - size + 1, size)]
+        zero = bytes(size)
+        if options.null_stop and zero in codes:
+            codes = codes[: codes.index(zero)]
+        elif codes and codes[-1] == zero:
+            codes.pop()
+        end = 0
+        for _, run in groupby(codes):
+            if end >= options.elements:
+                more = "..."
+                break
+            end += sum(1 for _ in run)
+        text = b"".join(codes[:end])
+        return quoted_wide(text, size, self.around.order, mark, options.repeats) + more
+
     def _array(self, value: TypedValue, letter: str, depth: int) -> str:
         kind, options = value.type.resolved, self.options
         element, count = kind.element, kind.count or 0
         if element.kind in ct.CHARS and element.size == 1 and letter in ("", "s", "r"):
             return self._text_array(value.raw)
+        if letter in ("", "s", "r") and (mark := ct.wide_mark(element)):
+            return self._wide_array(value.raw, element.size or 1, mark)
         if self._is_cut(depth):
             return "{...}"
         size = element.size or 0
@@ -672,7 +719,9 @@ def _is_real(kind: CType | None) -> bool:
     return kind is not None and kind.kind is TypeKind.FLOAT
 
 
-def printed(printer: Printer, value: TypedValue, flags: str, letter: str) -> str:
+def printed(
+    printer: Printer, value: TypedValue, flags: str, letter: str, *, wide: bool = False
+) -> str:
     """A value as C's printf prints it.
 
     Args:
@@ -680,6 +729,7 @@ def printed(printer: Printer, value: TypedValue, flags: str, letter: str) -> str
         value: the value that is printed.
         flags: flags, width and precision.
         letter: of the conversion.
+        wide: a text or character of wchar_t (%ls).
 
     Raises:
         CommandError: the value does not fit the conversion.
@@ -687,6 +737,8 @@ def printed(printer: Printer, value: TypedValue, flags: str, letter: str) -> str
     """
     if letter in "fFgGeEa":
         return f"%{flags}{letter}" % value.real
+    if letter == "s" and wide:
+        return f"%{flags}s" % escaped(_wide_text(printer, value), keep="\n\t")
     if letter == "s":
         if value.type.resolved.kind is TypeKind.ARRAY:
             raw = value.raw.partition(b"\0")[0]
@@ -708,6 +760,17 @@ def printed(printer: Printer, value: TypedValue, flags: str, letter: str) -> str
     return f"%{flags}{'d' if letter in 'iu' else letter}" % number
 
 
+def _wide_text(printer: Printer, value: TypedValue) -> str:
+    """A text of wchar_t, up to its NUL."""
+    kind, size = value.type.resolved, ct.LETTERS["L"].size or 4
+    if kind.kind is TypeKind.ARRAY:
+        raw = value.raw[: len(value.raw) // size * size]
+    else:
+        raw, _ = printer.wide_until_nul(value.number, size, MOST)
+    ends = "be" if printer.around.order == "big" else "le"
+    return raw.decode(f"utf-32-{ends}", errors="replace").partition("\0")[0]
+
+
 def lines_of(
     printer: Printer, address: int, count: int, letter: str, size: int
 ) -> Iterator[tuple[str, int]]:
@@ -727,7 +790,7 @@ def lines_of(
     if letter == "s":
         for _ in range(count):
             try:
-                text, taken = printer.string_at(at)
+                text, taken = printer.text_at(at, size)
             except GuestFaultError as error:  # a line of its own, as in gdb's val_print_string()
                 text = marked_error(error)
                 taken = 1

@@ -58,7 +58,7 @@ def quoted_wide(
 def _with_repeats(
     codes: Iterable[int], shown: Callable[[int, str], str], mark: str, repeats: int
 ) -> str:
-    """Texts in quotes, and characters that repeat with their number."""
+    """Texts in quotes, and characters that repeat with their number, behind one mark."""
     parts: list[str] = []
     plain = ""
     for code, run in groupby(codes):
@@ -67,12 +67,12 @@ def _with_repeats(
             plain += shown(code, '"') * length
             continue
         if plain:
-            parts.append(f'{mark}"{plain}"')
+            parts.append(f'"{plain}"')
             plain = ""
-        parts.append(f"{mark}'{shown(code, chr(39))}' <repeats {length} times>")
+        parts.append(f"'{shown(code, chr(39))}' <repeats {length} times>")
     if plain or not parts:
-        parts.append(f'{mark}"{plain}"')
-    return ", ".join(parts)
+        parts.append(f'"{plain}"')
+    return mark + ", ".join(parts)
 
 
 def wide_character(code: int, size: int, order: Order, mark: str) -> str:

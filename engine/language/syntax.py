@@ -273,10 +273,11 @@ class _Parser(TokenReader[Token]):
                 self._take()
                 return Expression(token.kind, token.text, suffix=token.suffix)
             case "string":
-                parts = [self._take().text]
+                mark, whole = "", ""
                 while self.peek.kind == "string":
-                    parts.append(self._take().text)
-                return Expression("string", '"' + "".join(part[1:-1] for part in parts) + '"')
+                    own, _, text = self._take().text.partition('"')
+                    mark, whole = mark or own, whole + text[:-1]
+                return Expression("string", f'{mark}"{whole}"')
             case "dollar":
                 self._take()
                 return Expression("dollar", token.text)

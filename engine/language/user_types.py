@@ -108,12 +108,13 @@ def _shortened(text: str, depth: int) -> str:
             found, at = found + text[at : closing + 1], closing + 1
             continue
         given = [_shortened(one, depth + 1) for one in _split(text[opening + 1 : closing])]
-        found += before[: len(before) - len(name)] + _template(name, given)
+        spaced = text[closing - 1] == " "  # else it has been made shorter before
+        found += before[: len(before) - len(name)] + _template(name, given, spaced=spaced)
         at = closing + 1
     return (found + text[at:]).replace("std::__cxx11::", "std::")
 
 
-def _template(name: str, given: list[str]) -> str:
+def _template(name: str, given: list[str], *, spaced: bool) -> str:
     name = name.replace("std::__cxx11::", "std::")
     if name in ("std::basic_string", "std::basic_string_view") and given[0] in _STRINGS:
         rest = [f"std::char_traits<{given[0]}>", f"std::allocator<{given[0]}>"]
@@ -127,7 +128,7 @@ def _template(name: str, given: list[str]) -> str:
         if _tight(given[-1]) not in known:
             break
         given, dropped = given[:-1], True
-    space = " " if not dropped and given[-1].endswith(">") else ""
+    space = " " if spaced and not dropped and given[-1].endswith(">") else ""
     return f"{name}<{', '.join(given)}{space}>"
 
 

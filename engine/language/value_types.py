@@ -8,6 +8,7 @@ from typing import Final, Protocol
 from msgspec import Struct
 
 from engine.image.datatypes import Member, TypeKind
+from engine.image.dietypes import DieType
 
 INTEGERS: Final = frozenset(
     (TypeKind.SIGNED, TypeKind.UNSIGNED, TypeKind.CHAR, TypeKind.UNSIGNED_CHAR, TypeKind.BOOL)
@@ -389,8 +390,14 @@ LETTERS: Final = {
 
 
 def wide_mark(kind: CType) -> str:
-    """The letter in front of a character type's quoted texts: "L"; "" for all other types."""
-    return _WIDE.get(kind.resolved.text, "") if kind.kind in _WIDE_KINDS else ""
+    """The letter in front of a character type's quoted texts: "L"; "" for all other types.
+
+    To C they are typedefs of these names (gdb/c-lang.c, classify_type).
+    """
+    if kind.kind not in _WIDE_KINDS:
+        return ""
+    names = (kind.resolved.text, *(kind.typedefs if isinstance(kind, DieType) else ()))
+    return next((_WIDE[name] for name in names if name in _WIDE), "")
 
 
 _MARKS: Final = re.compile(r"\(([*&]+)[^()]*\)")

@@ -3,12 +3,14 @@
 import re
 from typing import Final
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from engine.errors import CommandError, GuestFaultError
 from engine.escaping import escaped
 from engine.guest.modules import Module
 from engine.image.datatypes import TypeKind
+from engine.image.scopes import Variable
 from engine.language import value_types as ct
 from engine.language.evaluation import type_of
 from engine.language.languages import C
@@ -100,7 +102,7 @@ class Looking:
             if text is None:
                 raise CommandError("Wrong number of arguments for specified format-string")
             value = printer.reach.used(self._debugger.value(text))
-            return printed(printer, value, flags, letter)
+            return printed(printer, value, flags, letter, wide=spec[0][-2:-1] in ("l", "w"))
 
         form = characters(match[1]).decode(errors="replace")
         shown = re.sub(r"%([-+ #0\d.]*)(?:h|ll|l|z|t|L)?([a-zA-Z%])", one, form)
@@ -209,6 +211,7 @@ class Looking:
         elif letter == "f" and unit not in (4, 8):
             unit = 8
         if letter == "s":
+            unit = unit if sizes else 1
             self._unit = 1  # of the next `x` without a size, as in gdb
         elif letter != "i":
             self._unit = unit
@@ -421,20 +424,21 @@ class Looking:
     # -- info -------------------------------------------------------------------------------
 
     def info_locals(self, rest: str) -> None:
-        """Local variables of the frame."""
+        """Local variables of the frame: info locals [-q] [-t TYPEREGEXP] [NAMEREGEXP]."""
         self._need_frame()
-        self._locals(self._debugger.frames.selected, "")
+        self._locals(self._debugger.frames.selected, "", _ChosenNames.parse(rest))
 
-    def _locals(self, number: int, indent: str) -> None:
+    def _locals(self, number: int, indent: str, chosen: "_ChosenNames | None" = None) -> None:
         debugger = self._debugger
         scope = debugger.frames.scope(number)
         if scope.scope is None:
             text = "No symbol table info available."
             debugger.put(text)
             return
-        found = scope.scope.locals
-        if not found:
-            debugger.put("No locals.")
+        chosen = chosen or _ChosenNames()
+        found = [one for one in scope.scope.locals if chosen.has(one)]
+        if not found and not chosen.quiet:
+            debugger.put("No matching locals." if chosen.asks else "No locals.")
         printer = debugger.frames.printer(scope)
         for variable in found:
             if variable.is_declaration:
@@ -447,17 +451,19 @@ class Looking:
             debugger.put_value(f"{indent}{escaped(variable.name)} = {_plain(text, value.type)}")
 
     def info_args(self, rest: str) -> None:
-        """Arguments of the frame's function."""
+        """Arguments of the frame's function: info args [-q] [-t TYPEREGEXP] [NAMEREGEXP]."""
         self._need_frame()
+        chosen = _ChosenNames.parse(rest)
         debugger = self._debugger
         scope = debugger.frames.scope()
         if scope.scope is None:
             debugger.put("No symbol table info available.")
             return
-        if not scope.scope.parameters:
-            debugger.put("No arguments.")
+        found = [one for one in scope.scope.parameters if chosen.has(one)]
+        if not found and not chosen.quiet:
+            debugger.put("No matching arguments." if chosen.asks else "No arguments.")
         printer = debugger.frames.printer(scope)
-        for variable in scope.scope.parameters:
+        for variable in found:
             value = scope.of_variable(variable)
             text = _plain(printer.brief(value), value.type)
             debugger.put_value(f"{escaped(variable.name)} = {text}")
@@ -605,6 +611,55 @@ class Looking:
             debugger.put(row)
         if lacking:
             debugger.put("(*): Shared library is missing debugging information.")
+
+
+class _ChosenNames(Struct, frozen=True):
+    """The variables that `info locals` and `info args` are asked for.
+
+    Attributes:
+        name: a regular expression that the name has a match of; None for any.
+        type: the same for the type.
+        quiet: say nothing where there is none.
+    """
+
+    name: re.Pattern[str] | None = None
+    type: re.Pattern[str] | None = None
+    quiet: bool = False
+
+    @classmethod
+    def parse(cls, rest: str) -> "_ChosenNames":
+        """Read the words behind `info locals`.
+
+        Raises:
+            CommandError: an expression is none.
+        """
+        words, quiet, kind = rest.strip(), False, ""
+        while match := re.match(r"-(?:(q)|t)(?=\s|$)\s*", words):
+            words = words[match.end() :]
+            if match[1]:
+                quiet = True
+                continue
+            kind, _, words = words.partition(" ")
+            words = words.lstrip()
+            if not kind:
+                raise CommandError("-t requires an argument")
+        try:
+            return cls(
+                re.compile(words) if words else None, re.compile(kind) if kind else None, quiet
+            )
+        except re.error as error:
+            raise CommandError(f"Invalid regexp: {error}") from None
+
+    @property
+    def asks(self) -> bool:
+        """True if not all variables are asked for."""
+        return self.name is not None or self.type is not None
+
+    def has(self, variable: Variable) -> bool:
+        """True for a variable that is asked for."""
+        if self.name is not None and not self.name.search(variable.name):
+            return False
+        return self.type is None or self.type.search(variable.type.text) is not None
 
 
 def _shown_form(form: str) -> str:

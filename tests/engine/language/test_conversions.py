@@ -50,6 +50,8 @@ def test_texts_of_wider_characters() -> None:
     assert quoted_wide(raw, 4, "little", "L") == 'L"wide"'
     assert quoted_wide("é\n".encode("utf-16-be"), 2, "big", "u") == 'u"é\\n"'
     assert quoted_wide(bytes(80), 4, "little", "U") == "U'\\000' <repeats 20 times>"
+    raw = "begin".encode("utf-32-le") + bytes(48)
+    assert quoted_wide(raw, 4, "little", "L") == "L\"begin\", '\\000' <repeats 12 times>"
     assert wide_character(0xD800, 4, "little", "U") == "U'\\000\\330\\000\\000'"
 
 

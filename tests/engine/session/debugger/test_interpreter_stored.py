@@ -16,6 +16,7 @@ from storedwords import FOLDER, GDB, ask, commands, stored, unpacked
 
 _WHY: Final = {
     "artificial": "gdb shows a parameter that the compiler has made and nobody gives",
+    "charset": "in the locale C gdb shows letters beyond ASCII by their bytes",
     "choice": "of several functions of a name gdb takes another one, or more of them",
     "folder": "the folder of the source file is not told by the program, and gdb takes its own",
     "functions": "gdb lists functions of its own, and of what is not here",

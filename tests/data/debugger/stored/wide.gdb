@@ -1,0 +1,31 @@
+break main
+run
+p w
+p u
+p U
+p pw
+p rows
+p rows[1]
+p c8
+p ch
+p big
+p odd
+p s
+p/x w
+p/d u
+p w[0]@2
+p *pw@2
+p &w
+whatis w
+ptype u
+p/s w
+x/s pw
+x/ws pw
+x/hs u
+p L"abc"
+p u"abc"
+p sizeof(L"abc")
+p w[1]
+p L'a'
+output w
+printf "%ls\n", pw
