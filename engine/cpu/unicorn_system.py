@@ -13,7 +13,7 @@ from collections.abc import Callable
 from struct import pack
 from typing import Any, Final, NoReturn, Protocol
 
-from engine.cpu import native
+from engine.cpu import native, unicorn_float
 from engine.cpu import unicorn_system_code as code
 from engine.cpu.unicorn_api import Hooks, OnIn, OnInsn, OnOut
 from engine.cpu.unicorn_library import Emulator, UnicornError, constants, uc_const, uclib
@@ -191,6 +191,9 @@ class SystemCpu:
             _refuse("only hosts of x86-64 do, without KPROBE_TUI_PORTABLE=1")
         self._board = board
         self._failure: BaseException | None = None
+        # A user-mode guest leads these functions elsewhere for the whole process: a boot is the
+        # same behind one and without.
+        unicorn_float.install(_TARGET)
         self._emulator = Emulator(uc_const.UC_ARCH_X86, uc_const.UC_MODE_64)
         self._emulator.set_translations(size)
         self._emulator.read_register(_X86.UC_X86_REG_RIP)  # the processor is made at this
