@@ -313,7 +313,9 @@ class RunBeside:
         before = {
             number: signal.signal(number, passed)
             for number in _PASSED
-            if signal.getsignal(number) is not signal.SIG_IGN
+            # As a run hears them: of ignored ones only nohup's is left alone. A shell ignores
+            # SIGINT for what it starts behind itself.
+            if number != signal.SIGHUP or signal.getsignal(number) is not signal.SIG_IGN
         }
         try:
             yield
