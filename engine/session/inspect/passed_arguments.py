@@ -81,7 +81,7 @@ class _Passed:
         except UnknownShapeError as error:
             raise CommandError(str(error)) from error
         raw = value.raw
-        # What the function does to the object, it does to a copy of the memory.
+        # No copy constructor is called: the function has the object itself.
         plain = value.address is not None and not value.pages
         whole = value.address if plain and value.address is not None else raw
         by_reference = shape.by_reference or calls.by_reference or self._is_rust

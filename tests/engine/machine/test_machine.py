@@ -1,7 +1,10 @@
 """A machine with a few instructions: exceptions, interrupts, changed code, and how it ends."""
 
+import os
 import re
 import struct
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -269,6 +272,67 @@ def test_a_guest_of_the_other_kind_in_the_process_changes_nothing() -> None:
     with loaded(sample("x86_64", "recursion")) as guest:
         assert guest.run().exit_code == 0
         test_code_that_is_written_over_through_another_mapping_is_run_as_it_is()
+
+
+ENABLE_SSE = b"\x0f\x20\xe0\x0d\x00\x06\x00\x00\x0f\x22\xe0\x0f\x20\xc0\x24\xf3\x0f\x22\xc0"
+"""CR4.OSFXSR and CR4.OSXMMEXCPT on, CR0.EM and CR0.TS off."""
+DIVIDES = b"\xf3\x0f\x5e\xc1"
+
+
+def single(*codes: int) -> bytes:
+    """Bits into xmm0, xmm1 by eax."""
+    moves = (b"\x66\x0f\x6e\xc0", b"\x66\x0f\x6e\xc8")
+    pairs = zip(codes, moves, strict=False)
+    return b"".join(b"\xb8" + struct.pack("<I", code) + move for code, move in pairs)
+
+
+def with_flags(control: int, code: bytes) -> bytes:
+    """Code with a value of MXCSR in front; what that is behind it is stored at 0x9400."""
+    load = b"\xc7\x04\x25" + struct.pack("<2I", 0x9900, control)
+    load += b"\x0f\xae\x14\x25" + struct.pack("<I", 0x9900)
+    return ENABLE_SSE + load + code + b"\x0f\xae\x1c\x25" + struct.pack("<I", 0x9400) + CLI_HLT
+
+
+@pytest.mark.parametrize(
+    ("codes", "operation", "flags"),
+    [
+        ((0x3F800000, 0x40400000), DIVIDES, 0x20),  # 1 / 3 is inexact
+        ((0x00000001, 0x00000001), b"\xf3\x0f\x58\xc1", 0x02),  # denormal operands
+        ((0x7F800001, 0x3F800000), b"\xf3\x0f\x58\xc1", 0x01),  # a signalling NaN
+        ((0x00800000, 0x00800000), b"\xf3\x0f\x59\xc1", 0x30),  # underflow
+        ((0x3F800000, 0x00000000), DIVIDES, 0x04),  # by zero
+    ],
+)
+def test_floating_point_sets_its_flags(
+    codes: tuple[int, int], operation: bytes, flags: int
+) -> None:
+    """Those of MXCSR that the manual says (Intel SDM, volume 1, 11.5.2)."""
+    machine, end = ran(with_flags(0x1F80, single(*codes) + operation))
+    assert end.reason is BootEnd.OFF
+    assert struct.unpack_from("<I", machine.cpu.memory, 0x9400)[0] == 0x1F80 | flags
+
+
+def test_an_unmasked_exception_of_floating_point_comes_to_its_handler() -> None:
+    store = b"\xc7\x04\x25" + struct.pack("<2I", 0x9800, 0x1234)
+    code = with_flags(0x0F80, single(0x3F800000, 0x40400000) + DIVIDES)  # inexact is unmasked
+    machine = with_table(code, v19=store + CLI_HLT)
+    assert machine.run().reason is BootEnd.OFF
+    assert struct.unpack_from("<I", machine.cpu.memory, 0x9800)[0] == 0x1234
+
+
+def test_floating_point_is_the_same_in_a_process_of_its_own() -> None:
+    """A user-mode guest in the process has changed the emulator's; here is none."""
+    script = (
+        "import struct\n"
+        "from machinekit import ran\n"
+        f"machine, _ = ran({with_flags(0x1F80, single(0x3F800000, 0x40400000) + DIVIDES)!r})\n"
+        "print(hex(struct.unpack_from('<I', machine.cpu.memory, 0x9400)[0]))\n"
+    )
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    done = subprocess.run(
+        [sys.executable, "-c", script], env=environment, capture_output=True, text=True, check=True
+    )
+    assert done.stdout == "0x1fa0\n"
 
 
 def test_memory_that_is_not_there_reads_as_ones() -> None:
