@@ -304,7 +304,7 @@ class ElfImage:
         return self._data[offset : min(offset + size, self.size)]
 
     def let_go(self) -> None:
-        """All of the file was read, hardly any will be again: the host may have its pages."""
+        """Give the pages of a file that was read as a whole back to the host."""
         if isinstance(self._data, mmap.mmap):
             self._data.madvise(mmap.MADV_DONTNEED)
 

@@ -1,4 +1,4 @@
-"""All that looks like a near jump in a file's code, found by where it goes.
+"""Near jumps in a file's code, and what looks like them, by their targets.
 
 Bytes between instructions may be code that no symbol names, so each byte is taken for the
 beginning of a jump. A library of 100 MB has millions of those: they are kept as numbers in arrays,
@@ -31,9 +31,9 @@ _PIECE: Final = 1 << 20
 
 
 class NearJumps:
-    """The targets and sources of all that looks like a near jump in a file, at any byte.
+    """Targets and sources of the near jumps of a file, and of what looks like one at any byte.
 
-    They are more than the real ones: that only refuses more.
+    More jumps than there are only refuse more.
     """
 
     def __init__(self, image: ElfImage) -> None:

@@ -27,7 +27,7 @@ from engine.language.go_program import GO_MAIN, GoProgram
 from engine.language.languages import GO, RUST, C, Language, language_of
 from engine.language.user_printers import UserPrinters
 from engine.language.value_types import CType, MadeType
-from engine.language.values import MemoryPlace, Order, Place, RegisterPlace, TypedValue, made
+from engine.language.values import MemoryPlace, Order, Place, RegisterPlace, TypedValue
 from engine.linux.space import AddressSpace
 from engine.session.guest.calling import CallOutcome
 from engine.session.guest.entering import CallArguments
@@ -43,14 +43,12 @@ from engine.session.inspect.passed_arguments import passed_arguments
 from engine.session.inspect.program_files import GO_TYPES, Files
 from engine.session.inspect.stored_program import StoredProgram
 from engine.session.inspect.thread_variables import library_variable
+from engine.session.inspect.top_names import TopNames
 from engine.session.inspect.variable_places import OPTIMIZED, VariablePlaces
 from engine.session.protocol.frames import GuestFrame
 
 _CPP_CODE: Final = ct.pointer_to(MadeType(TypeKind.FUNCTION, 1, "void", ct.VOID))
 """The type of the program counter in C++, where a function without parameters says so."""
-_UNKNOWN_TEXT: Final = MadeType(TypeKind.FUNCTION, 1, ct.UNKNOWN_FUNCTION)
-_UNKNOWN_CHOICE: Final = MadeType(TypeKind.FUNCTION, 1, ct.UNKNOWN_CHOICE)
-_UNKNOWN_DATA: Final = MadeType(TypeKind.OTHER, 0, ct.UNKNOWN_DATA)
 
 
 _SPOKEN: Final[Mapping[str, Language]] = {"rust": RUST, "go": GO}
@@ -272,7 +270,7 @@ class FrameScope:
         if name.endswith((")", ") const")):
             described = self._by_signature(name)
             return None if described is None else described[0]
-        return self.local(name) or self._global(name) or self._in_space(name)
+        return self.local(name) or self._top.find(name) or self._in_space(name)
 
     def local(self, name: str) -> TypedValue | None:
         """A variable of the function alone; None where there is none."""
@@ -286,12 +284,12 @@ class FrameScope:
     def _in_space(self, name: str) -> TypedValue | None:
         """A variable or function by a part of its path, or by another name of a namespace."""
         whole = self._cpp.whole_name(name) if self.is_cpp else ""
-        return self._global(whole) if whole else None
+        return self._top.find(whole) if whole else None
 
     def functions(self, name: str, *, nearest: bool = True) -> list[TypedValue]:
         """Functions of a name; those with no more in front than was asked are preferred."""
         found = self._cpp.functions(name, nearest=nearest)
-        return [self._fixed(kind, address) for kind, address in found]
+        return [self._top.fixed(kind, address) for kind, address in found]
 
     def is_namespace(self, name: str) -> bool:
         """True if a name is that of a namespace of C++."""
@@ -347,7 +345,7 @@ class FrameScope:
         if is_known:
             return None
         if "." in function:
-            return self._global(name)
+            return self._top.find(name)
         raise CommandError(f'No symbol "{function}" in current context.')
 
     def _by_signature(self, text: str) -> tuple[TypedValue, Module, int] | None:
@@ -366,112 +364,20 @@ class FrameScope:
                 return function, module, symbol.address
         return None
 
-    def _global(self, name: str) -> TypedValue | None:
-        modules = self._files.modules(self._module, self._space)
-        main = self._space.modules.main
-        late: list[Module] = []  # their enumerators come behind the program's own names
-        for module in modules:
-            found = self._at_top(name, module)
-            if found is not None:
-                return found
-            if module is not main and main is not None and module is self._module:
-                late.append(module)
-                continue
-            for each in (module, *late):
-                number = self._enumerator(name, each)
-                if number is not None:
-                    return number
-            late.clear()
-        return self._symbol(name)
-
-    def _at_top(self, name: str, module: Module) -> TypedValue | None:
-        """A variable or function of a file's."""
-        names = self._files.names(module)
-        if names is None:
-            return None
-        near = self._unit if module is self._module else None
-        variable = names.variable(name, near)
-        if variable is not None:
-            found = self.of_variable(variable, module)
-            copy = self._copied(name, module)
-            return found if copy is None else self._fixed(found.type, copy)
-        function = names.function(name, near)
-        if function is not None:
-            return self._fixed(function[0], function[1] + module.bias)
-        return None
-
-    def _enumerator(self, name: str, module: Module) -> TypedValue | None:
-        """A value of an enumeration of a file's."""
-        names = self._files.names(module)
-        near = self._unit if module is self._module else None
-        found = names.enumerator(name, near) if names is not None else None
-        return None if found is None else made(found[0], found[1], self.order)
-
-    def _copied(self, name: str, owner: Module) -> int | None:
-        """The address of the program's own copy of a library's variable; None without one."""
-        main = self._space.modules.main
-        if main is None or main is owner:
-            return None
-        for symbol in main.symbols.find_all(name):
-            if symbol.kind == "object" and symbol.binding != "local":
-                return symbol.address + main.bias
-        return None
-
-    def _symbol(self, name: str) -> TypedValue | None:
-        """A thing that only a symbol table knows."""
-        for module in self._files.modules(self._module, self._space):
-            for symbol in module.symbols.find_all(name):
-                kind: CType = _UNKNOWN_TEXT if symbol.is_function else _UNKNOWN_DATA
-                if kind is _UNKNOWN_DATA and symbol.kind != "tls":
-                    kind = self._declared(name) or kind
-                kind = _UNKNOWN_CHOICE if symbol.kind == "ifunc" else kind
-                if kind is _UNKNOWN_TEXT:
-                    kind = self._type_of_code(module, symbol.address) or kind
-                return self._fixed(kind, symbol.address + module.bias)
-        for module in self._files.modules(
-            self._module, self._space
-        ):  # before its library is there
-            for symbol in module.symbols.find_all(f"{name}@plt"):
-                return self._fixed(_UNKNOWN_TEXT, symbol.address + module.bias)
-        return None
-
-    def _type_of_code(self, module: Module, link: int) -> CType | None:
-        """The type of the function that begins at an address, by whatever name it is described."""
-        names = self._files.names(module)
-        block = self._files.variables(module).block_at(link) if names is not None else None
-        if names is None or block is None or block.functions[-1].start != link:
-            return None
-        if self.language is RUST:  # one name stands for all instances of a generic function
-            return None
-        found = names.function(block.functions[-1].name, None)
-        if found is not None and found[1] == link:
-            return found[0]
-        return self._files.variables(module).type_of(block.functions[-1])  # named for the linker
-
-    def _declared(self, name: str) -> CType | None:
-        """The type of a variable of a file without debug information, by a declaration."""
-        for module in self._files.modules(self._module, self._space):
-            names = self._files.names(module)
-            found = names.declared(name) if isinstance(names, GlobalNames) else None
-            if found is not None:
-                return found
-        return None
+    @cached_property
+    def _top(self) -> TopNames:
+        """The names that files have at their top, those of the frame's file first."""
+        return TopNames(
+            *(self._files, self._space, self._module, self._unit),
+            order=self.order,
+            is_rust=lambda: self.language is RUST,
+            read=self.read,
+            placed=self.of_variable,
+        )
 
     def symbol_size(self, name: str) -> int:
         """The size of a thing that a symbol table knows; 0 where none does."""
-        for module in self._files.modules(self._module, self._space):
-            for symbol in module.symbols.find_all(name):
-                return symbol.size
-        return 0
-
-    def _fixed(self, kind: CType, address: int) -> TypedValue:
-        """A thing at an address."""
-        size = kind.size or 0
-        if kind is _UNKNOWN_DATA:
-            return TypedValue(kind, lambda: b"", MemoryPlace(address), order=self.order)
-        return TypedValue(
-            kind, lambda: self.read(address, size), MemoryPlace(address), order=self.order
-        )
+        return self._top.symbol_size(name)
 
     def type(self, words: tuple[str, ...]) -> CType | None:
         """A type by name."""
@@ -749,6 +655,7 @@ class FrameScope:
         other = copy(self)
         other.pages = pages
         other._places = other._made_places()
+        other.__dict__.pop("_top", None)  # it reads with these pages
         return other
 
     def _copy(self, address: int, size: int) -> bytes:
