@@ -63,6 +63,7 @@ _STATE: Final = _OLD_EXCEPTION + 4
 _VECTORS, _VECTOR, _VECTOR_USED, _VECTOR_COUNT = 0x338, 64, 16, 33
 """Vector registers and one that helps; of each the first bytes are used, and the emulator leaves
 what it likes in the rest."""
+_XMM: Final = {f"xmm{number}": number for number in range(16)}
 _SEGMENT: Final = 24  # bytes of a segment: selector, base, limit, flags
 _CS, _SS = 1, 2
 _AS_ALWAYS: Final = 0xFFFFFFFF
@@ -364,16 +365,21 @@ class SystemCpu:
         return found
 
     def reader(self, names: tuple[str, ...]) -> Callable[[], tuple[int, ...]]:
-        """A function that reads registers at once.
+        """A function that reads registers at once: of "xmm0" to "xmm15" the lowest 64 bits.
 
         Raises:
-            KeyError: one is none of `__getitem__`.
+            KeyError: one is none of these, nor of `__getitem__`.
         """
         if all(name in GENERAL for name in names):
             values, numbers = self._registers, tuple(GENERAL.index(name) for name in names)
             return lambda: tuple([values[number] for number in numbers])
-        reads = tuple(self._readers[name] for name in names)
+        reads = tuple(self._readers.get(name) or self._vector_reader(name) for name in names)
         return lambda: tuple([read() for read in reads])
+
+    def _vector_reader(self, name: str) -> Callable[[], int]:
+        number = _XMM[name]
+        at = self._env + _VECTORS + number * _VECTOR
+        return lambda: _WORD.from_address(at).value
 
     def register(self, name: str) -> int:
         """Any register that gdb has a name for, but for the places of the last x87 operation.

@@ -57,6 +57,10 @@ _FUNCTIONS: Final = (
     *("uprobe_mmap", "uprobe_munmap", "uprobe_dup_mmap", "uprobe_copy_process"),
     *("uprobe_free_utask", "exc_page_fault"),
 )
+_MOVER: Final = "move_page_tables"
+"""The function of mremap that takes pages to other addresses (mm/mremap.c)."""
+_MOVE: Final = "pagetable_move_control"
+"""The structure that says to it from where to where, since 6.15; arguments do before that."""
 
 
 class ProgramReturn(Struct, eq=False):
@@ -108,6 +112,12 @@ class FileMapping(Struct, frozen=True):
     end: int
     offset: int
     paths: tuple[str, ...]
+
+    def within(self, start: int, end: int) -> "Iterable[FileMapping]":
+        """Yield the part of the mapping in a stretch of addresses, if there is one."""
+        first, last = max(self.start, start), min(self.end, end)
+        if first < last:
+            yield FileMapping(first, last, self.offset + first - self.start, self.paths)
 
     def cut(self, start: int, end: int) -> "Iterable[FileMapping]":
         """Yield the parts of it outside of a stretch of addresses."""
@@ -161,6 +171,7 @@ class ProgramProbes:
         self._image, self._cpu, self._addresses, self._records = image, cpu, addresses, records
         self._reader, self._known, self._nested = reader, known, nested
         self._first = cpu.reader(("rdi", "rsi", "rdx"))
+        self._move = cpu.reader(("rdi", "rsi", "rcx", "r8"))
         self._stack = cpu.reader(("rsp",))
         self._general = cpu.reader((*_SAVED_NAMES, "rsp"))
         self._saved = addresses.reader(_SAVED)
@@ -207,6 +218,9 @@ class ProgramProbes:
                 address = self._image.names.find(name)
                 assert address is not None, "nothing is missing"
                 probes.add(address, action, begins=True)
+            mover = self._image.names.find(_MOVER)
+            if mover is not None:
+                probes.add(mover, self._moved, begins=True)
         self._places.setdefault(place.path, []).insert(0, place)
 
     @property
@@ -260,6 +274,34 @@ class ProgramProbes:
         self._cut(new, 0, PROGRAMS_END)
         for mapping in list(self._spaces.get(old, ())):
             self._insert(new, mapping)
+
+    def _moved(self) -> None:
+        """move_page_tables(vma, old, new_vma, new, length): mremap moves pages to new addresses.
+
+        The breakpoints of Linux's uprobes move with their pages; a mapping that stays behind
+        (MREMAP_DONTUNMAP), and what a mapping grows by, have none.
+        """
+        vma, old, new, length = self._move()
+        pointer = self._records.pointer
+        try:
+            if self._records.has(_MOVE, "old_addr"):
+                move, vma = vma, pointer(_MOVE, "old", vma)
+                old, new = pointer(_MOVE, "old_addr", move), pointer(_MOVE, "new_addr", move)
+                length = pointer(_MOVE, "old_end", move) - old
+            space = pointer("vm_area_struct", "vm_mm", vma)
+        except GuestFaultError:
+            return
+        if not LOWEST <= new <= PROGRAMS_END - length or length <= 0:
+            return
+        moving = [
+            part
+            for mapping in self._spaces.get(space, ())
+            for part in mapping.within(old, old + length)
+        ]
+        self._cut(space, old, old + length)
+        for part in moving:
+            start, end = part.start - old + new, part.end - old + new
+            self._insert(space, FileMapping(start, end, part.offset, part.paths))
 
     def _insert(self, space: int, mapping: FileMapping) -> None:
         if self._mappings >= _MAPPINGS_MOST:

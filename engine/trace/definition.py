@@ -245,7 +245,7 @@ def _read_uprobe(
         arch,
         uprobe=True,
         is_return=is_return,
-        at_entry=False,
+        at_entry=mode is Mode.STRICT and not is_return and lookup.entry(target, words[PLACE]),
         fail=command.error,
         symbol=lambda name: lookup.symbol(name, target, words[PLACE]),
         variables=lookup.variables(target, words[PLACE], is_return),

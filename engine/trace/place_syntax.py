@@ -114,7 +114,7 @@ class Lookup:
         """The cause of the last error for a file or a place, in words of ours; "" for none."""
         return ""
 
-    def entry(self, place: KprobeTarget, text: str) -> bool:
+    def entry(self, place: "Target", text: str) -> bool:
         """True if a place is a function's entry (a landing pad may be in front of it)."""
         return isinstance(place, SymbolPlace) and not place.offset
 

@@ -3,6 +3,7 @@
 from markerkit import HEADERS
 
 SOURCE = r"""
+#define _GNU_SOURCE
 #include "markers.h"
 #include <fcntl.h>
 #include <setjmp.h>
@@ -41,6 +42,26 @@ NI long forked(void) {
     return child == 0;
 }
 
+extern const char __ehdr_start;
+/* Calls twice() where another mapping of its page has it, before and behind mremap. */
+static void moving(const char *self) {
+    long offset = (const char *)twice - &__ehdr_start, at = offset % 4096;
+    int file = open(self, O_RDONLY);
+    char *room = mmap(0, 8 * 4096, PROT_NONE, MAP_ANONYMOUS | MAP_PRIVATE, -1, 0);
+    char *page = mmap(0, 2 * 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE, file, offset - at);
+#define CALL(where, n) ((long (*)(long))((where) + at))(n)
+    CALL(page, 201);
+    char *moved = mremap(page, 2 * 4096, 2 * 4096, MREMAP_MAYMOVE | MREMAP_FIXED, room);
+    CALL(moved, 202);
+    char *again = mremap(moved, 4096, 4096, MREMAP_MAYMOVE | MREMAP_FIXED | MREMAP_DONTUNMAP,
+                         room + 4 * 4096);
+    CALL(again, 203);
+    CALL(moved, 204);
+    munmap(again, 4096);
+    page = mmap(again, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_FIXED, file, offset - at);
+    CALL(page, 205);
+}
+
 static void *map(int file) {
     int flags = file < 0 ? MAP_ANONYMOUS | MAP_PRIVATE : MAP_PRIVATE;
     return mmap(0, 4 * 4096, PROT_READ | (file < 0 ? PROT_WRITE : 0), flags, file, 0);
@@ -60,6 +81,7 @@ int main(int argc, char **argv) {
     char *pages = map(-1);
     for (int n = 0; n < 4; n++)
         touch(pages + 4096 * n);
+    moving(argv[0]);
     if (forked()) {
         twice(100);
         fib(3);

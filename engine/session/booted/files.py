@@ -6,8 +6,8 @@ from functools import cached_property, lru_cache
 from typing import Final
 
 from engine.image.elf import ElfImage
-from engine.image.symbols import SymbolTable
 from engine.machine.ramdisk import RamdiskRoot
+from engine.session.program.libraries import ProgramFile
 
 _FOLDERS: Final = ("/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin")
 _LIBRARIES: Final = ("/lib", "/usr/lib", "/lib64", "/usr/lib64")
@@ -21,7 +21,7 @@ class BootFiles:
     def __init__(self, unpack: Callable[[], RamdiskRoot] = RamdiskRoot) -> None:
         """Take what unpacks them."""
         self._unpack = unpack
-        self.symbols = lru_cache(maxsize=64)(self._symbols)
+        self.file = lru_cache(maxsize=64)(self._file)
 
     @cached_property
     def _root(self) -> RamdiskRoot:
@@ -41,16 +41,16 @@ class BootFiles:
         Raises:
             ImageError: it is no ELF file.
         """
-        table = self.symbols(path)
-        return None if table is None else table[0]
+        file = self.file(path)
+        return None if file is None else file.image
 
-    def _symbols(self, path: str) -> tuple[ElfImage, SymbolTable] | None:
-        """The program or library at a path with its symbols; see `image`."""
+    def _file(self, path: str) -> ProgramFile | None:
+        """The program or library at a path with its symbols and lines; see `image`."""
         data = self._root.content(path.encode(errors="surrogateescape"))
         if data is None:
             return None
-        image = ElfImage(data, path)
-        return image, SymbolTable(image)
+        real = self.real_path(path).decode(errors="surrogateescape")
+        return ProgramFile(path, ElfImage(data, path), frozenset((path, real)))
 
     def named(self, name: str, machine: str) -> str | None:
         """The path of a program or a library by its short name; None where none is known.

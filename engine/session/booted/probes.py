@@ -248,9 +248,9 @@ class BootProbes:
         if line.lstrip()[:1] in ("-", "!") and self._unmake(line):
             return
         if is_of_program(line):
-            made = self.programs.take(line)
-            if any(one.name == (made.group, made.event) for one in self._events.defined):
-                raise clashing(made)
+            for made in self.programs.take(line):
+                if any(one.name == (made.group, made.event) for one in self._events.defined):
+                    raise clashing(made)
             return
         if line.lstrip().startswith("-") and self._delete(line):
             return

@@ -6,19 +6,32 @@ it; any other file may come to be while the system runs.
 
 import stat
 from collections.abc import Iterator
+from functools import lru_cache
 from typing import Final
 
 from engine.arch.base import Arch
 from engine.arch.plan import Mode, Rules, Verdict
-from engine.arch.program import FetchArg, Source
+from engine.arch.program import Base, FetchArg, Source
 from engine.errors import ImageError, ProbeError
 from engine.fetch.compile import PLACE, split_offset
+from engine.fetch.variables import VariableScope
 from engine.insn.disasm import Disassembler
 from engine.session.booted.files import BootFiles
+from engine.session.program.libraries import Program, ProgramFile
+from engine.session.program.lookup import ProgramLookup
+from engine.session.program.perf_commands import FILE_OPTIONS, PerfCommands
+from engine.session.program.places import Place, PlaceError, Places
 from engine.session.protocol.report import Report
 from engine.trace.definition import Definition, Deletion, compatible, matches, parse
 from engine.trace.head_syntax import HEAD
-from engine.trace.place_syntax import FileOffset, Lookup, path_symbol
+from engine.trace.place_syntax import (
+    FileOffset,
+    Lookup,
+    SymbolPlace,
+    Target,
+    path_symbol,
+    perf_command,
+)
 
 _UNKNOWN: Final = (Source.CURRENT, Source.PER_CPU)
 _EXECUTABLE: Final = 1
@@ -29,20 +42,72 @@ _BACK_MOST: Final = 1 << 16
 
 
 def is_of_program(line: str) -> bool:
-    """True if a line defines a probe in a file."""
+    """True if a line defines a probe in a file, by itself or as `perf: -x FILE COMMAND`."""
+    command = perf_command(line, Mode.STRICT)
+    if command is not None:
+        return command.split(None, 1)[:1] in ([option] for option in FILE_OPTIONS)
     words = line.lstrip("! \t").split()
     return len(words) > 1 and "/" in words[1] and words[0][:1] in ("p", "r")
 
 
-class _KnownFiles(Lookup):
-    """Answers about files while a definition is read."""
+class _KnownProgram:
+    """A program or library of the system, in which names and variables are looked up.
 
-    def __init__(self, files: BootFiles) -> None:
-        self._files = files
+    Attributes:
+        program: the file with the libraries that it starts with.
+        places: finds places in it.
+        lookup: answers about its variables and symbols.
+    """
+
+    def __init__(self, arch: Arch, files: BootFiles, file: ProgramFile, mode: Mode) -> None:
+        self.program = Program(file, arch, files.file, environment={})
+        self.places = Places(arch, self.program)
+        self.lookup = ProgramLookup(arch, self.program, self.places, mode)
+
+
+class _KnownFiles(Lookup):
+    """Answers about files while a definition is read.
+
+    Attributes:
+        entries: places that were named as functions: their parameters are known by `$argN`.
+    """
+
+    def __init__(self, arch: Arch, files: BootFiles, mode: Mode) -> None:
+        self.entries: set[FileOffset] = set()
+        self._arch, self._files, self._mode = arch, files, mode
+        self.program = lru_cache(maxsize=64)(self._program)
 
     def file(self, path: str) -> str:
         mode = self._files.mode(path)
         return "NO_REGULAR_FILE" if mode is not None and not stat.S_ISREG(mode) else ""
+
+    def _program(self, path: str) -> _KnownProgram | None:
+        """The program or library at a path; None where no file is known.
+
+        Raises:
+            ImageError: it is no ELF file.
+        """
+        file = self._files.file(path)
+        return None if file is None else _KnownProgram(self._arch, self._files, file, self._mode)
+
+    def entry(self, place: Target, text: str) -> bool:
+        return place in self.entries
+
+    def symbol(self, name: str, target: Target, text: str) -> Base | None:
+        found = self._seen(target)
+        base = None if found is None else found.lookup.symbol(name, target, text)
+        # Where another file lies in a program's memory is not known before that program runs.
+        return base if base is not None and base.source is Source.IMAGE else None
+
+    def variables(self, target: Target, text: str, is_return: bool) -> VariableScope | None:
+        found = self._seen(target)
+        return None if found is None else found.lookup.variables(target, text, is_return)
+
+    def _seen(self, target: Target) -> _KnownProgram | None:
+        """The program of a place, if names may be used there: an extension."""
+        if self._mode is Mode.KERNEL or not isinstance(target, FileOffset):
+            return None
+        return self.program(target.path)
 
 
 class ProgramDefinitions:
@@ -62,15 +127,41 @@ class ProgramDefinitions:
         """
         self.defined: list[Definition] = []
         self._arch, self._files, self._mode = arch, files, mode
-        self._lookup = _KnownFiles(files)
+        self._lookup = _KnownFiles(arch, files, mode)
         self._disassembler = Disassembler(arch)
 
-    def take(self, line: str) -> Definition:
-        """Define an event.
+    def take(self, line: str) -> tuple[Definition, ...]:
+        """Define an event, or those that a command of perf probe stands for.
 
         Raises:
             ProbeError: the line is not accepted, with the kernel's own words.
         """
+        command = perf_command(line, self._mode)
+        if command is None:
+            return (self._take(line),)
+        before = list(self.defined)
+        try:
+            return tuple([self._take(spelled) for spelled in self._perf_lines(command)])
+        except ProbeError:
+            self.defined[:] = before
+            raise
+        except ImageError as error:
+            raise ProbeError(f"{line.strip()}: {error}") from error
+
+    def _perf_lines(self, command: str) -> list[str]:
+        """The lines that `-x FILE COMMAND` stands for."""
+        words = command.split(None, 2)
+        if len(words) < 3:
+            raise ProbeError(f"{command}: {words[0]} FILE is followed by a definition")
+        name, path = words[1], words[1]
+        if "/" not in name:
+            path = self._files.named(name, self._arch.linux.machine) or name
+        known = self._lookup.program(path)
+        if known is None:
+            raise ProbeError(f"{command}: no initial ramdisk has {name}")
+        return PerfCommands(known.program, self._arch, self._mode).lines(words[2])
+
+    def _take(self, line: str) -> Definition:
         try:
             parsed = parse(self._by_offset(line), self._arch, mode=self._mode, lookup=self._lookup)
             assert isinstance(parsed, Definition), "such lines define"
@@ -115,22 +206,37 @@ class ProgramDefinitions:
         path, name = found
         name, percent, suffix = name.partition("%")
         parts = split_offset(name, self._arch.bits)
-        known = self._files.symbols(path)
+        known = self._lookup.program(path)
         if known is None or parts is None:
             raise ProbeError(
                 f"{line.strip()}: no initial ramdisk has {path}: PATH:OFFSET names a place in it"
             )
-        symbols = {one.address for one in known[1].find_all(parts[0])}
-        if len(symbols) != 1:
-            why = "is not unique" if symbols else "is not there"
-            stripped = not symbols and known[0].section(".symtab") is None
-            hint = ": the file is stripped of its symbols" if stripped else ""
-            raise ProbeError(f"{line.strip()}: the symbol {parts[0]} {why} in {path}{hint}")
-        offset = known[0].file_offset(symbols.pop())
+        try:
+            places = known.places.of_target(SymbolPlace(*parts, path), words[at], Rules.UPROBE)
+        except PlaceError as error:
+            image = known.program.main.image
+            stripped = error.errno == "ENOENT" and image.section(".symtab") is None
+            hint = "; the file is stripped of its symbols" if stripped else ""
+            raise ProbeError(f"{line.strip()}: {error}{hint}") from error
+        place = self._only(line, path, places)
+        offset = place.file_offset
         if offset is None:
             raise ProbeError(f"{line.strip()}: {parts[0]} is no code of {path}")
-        words[at] = f"{path}:{offset + parts[1]:#x}{percent}{suffix}"
+        if place.function is not None and place.link == place.function[0]:
+            self._lookup.entries.add(FileOffset(path, offset))
+        words[at] = f"{path}:{offset:#x}{percent}{suffix}"
         return " ".join(words)
+
+    @staticmethod
+    def _only(line: str, path: str, found: tuple[Place, ...]) -> Place:
+        """The one place that a name stands for."""
+        if len(found) > 1:
+            where = ", ".join(f"{path}:{one.file_offset or 0:#x}" for one in found)
+            raise ProbeError(
+                f"{line.strip()}: the function is inlined at {len(found)} places: name one of "
+                f"{where}"
+            )
+        return found[0]
 
     def _check(self, one: Definition) -> None:
         """Refuse what would not be carried out, and what the kernel refuses there."""
@@ -174,12 +280,12 @@ class ProgramDefinitions:
 
     def _check_boundary(self, one: Definition, link: int) -> None:
         target = _target(one)
-        known = self._files.symbols(target.path)
-        symbol = known[1].at(link) if known is not None else None
-        if known is None or symbol is None or not 0 < link - symbol.address < _BACK_MOST:
+        file = self._files.file(target.path)
+        symbol = file.symbols.at(link) if file is not None else None
+        if file is None or symbol is None or not 0 < link - symbol.address < _BACK_MOST:
             return
         size = link - symbol.address + _LONGEST
-        code = known[0].read_vaddr(symbol.address, size)
+        code = file.image.read_vaddr(symbol.address, size)
         starts = {insn.address for insn in self._disassembler.decode(symbol.address, code)}
         if link not in starts:
             place = f"{symbol.name}+{link - symbol.address:#x}"

@@ -97,11 +97,11 @@ class MachinePrograms:
                 continue
             for path in mapping.paths:
                 with suppress(ImageError):
-                    known = self._files.symbols(path)
-                    if known is not None:
+                    file = self._files.file(path)
+                    if file is not None:
                         offset = address - mapping.start + mapping.offset
-                        link = known[0].vaddr_of(offset)
-                        return None if link is None else (path, link, *known)
+                        link = file.image.vaddr_of(offset)
+                        return None if link is None else (path, link, file.image, file.symbols)
         return None
 
     def loaded_at(self, path: str, image: ElfImage) -> int | None:

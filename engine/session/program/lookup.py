@@ -84,7 +84,7 @@ class ProgramLookup(Lookup):
         """The cause of the last error for a file or a place, in words."""
         return self._why
 
-    def entry(self, place: KprobeTarget, text: str) -> bool:
+    def entry(self, place: Target, text: str) -> bool:
         """True if a place is a function's entry (a landing pad may be in front of it)."""
         if not isinstance(place, SymbolPlace):
             return False

@@ -17,7 +17,8 @@ from engine.trace.perfprobe.perf_events import CommandEvents, CommandOutcome
 from engine.trace.perfprobe.place_search import ProbedFile
 from engine.trace.perfprobe.symbol_places import SymbolPlaces
 
-_FILE_OPTIONS: Final = frozenset(("-x", "--exec"))
+FILE_OPTIONS: Final = ("-x", "--exec")
+"""Words of a command in front of the file that the command is about."""
 
 
 class PerfFile:
@@ -117,7 +118,7 @@ class PerfCommands:
     def _file_of(self, command: str) -> tuple[PerfFile, str]:
         """The file that a command is about, and the command without it."""
         words = command.split(None, 2)
-        if not words or words[0] not in _FILE_OPTIONS:
+        if not words or words[0] not in FILE_OPTIONS:
             return self._known("", self._program.main), command
         if len(words) < 3:
             raise ProbeError(f"{command}: {words[0]} FILE is followed by a definition")

@@ -187,6 +187,45 @@ def test_what_is_unmapped_is_not_hit_and_the_rest_is() -> None:
     assert machine.seen == [CODE, CODE + 2 * PAGE, CODE + 3 * PAGE]
 
 
+@pytest.mark.parametrize("is_structure", [False, True], ids=["arguments", "structure"])
+def test_probes_move_with_their_pages(is_structure: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By the arguments of move_page_tables, or by the structure that kernels from 6.15 on give."""
+    machine = Machine()
+    for page in range(3):
+        machine.probe(page * PAGE + 8)
+    machine.maps(ONE, CODE, 3, 0)
+    machine.maps(TWO, CODE, 3, 0)
+    machine.words[VMA + 8 * 5] = machine.words[ONE + 8]
+    begin, length = CODE + PAGE, 2 * PAGE
+    if is_structure:
+        names = ("old", "old_addr", "old_end", "new_addr")
+        move = "pagetable_move_control"
+        for at, name in enumerate(names):
+            monkeypatch.setitem(MEMBERS, (move, name), 8 * at)
+        values = enumerate((VMA, begin, begin + length, OTHER))
+        machine.words |= {REGISTERS + 8 * at: value for at, value in values}
+        machine.call("move_page_tables", REGISTERS)
+    else:
+        machine.registers |= {"rcx": OTHER, "r8": length}
+        machine.call("move_page_tables", VMA, begin)
+    for task in (ONE, TWO):
+        for page in range(3):
+            machine.comes(task, CODE + page * PAGE + 8)
+            machine.comes(task, OTHER + (page - 1) * PAGE + 8)
+    kept = [CODE + page * PAGE + 8 for page in range(3)]
+    assert machine.seen == [kept[0], OTHER + 8, OTHER + PAGE + 8, *kept]
+
+
+@pytest.mark.parametrize("target", [0, 8, 1 << 47, (1 << 64) - PAGE])
+def test_pages_do_not_move_to_where_no_program_is(target: int) -> None:
+    machine = Machine()
+    machine.probe(8)
+    machine.maps(ONE, CODE, 1, 0)
+    machine.registers |= {"rcx": target, "r8": PAGE}
+    machine.call("move_page_tables", VMA, CODE)
+    assert machine.told == {CODE + 8}
+
+
 def test_a_mapping_is_cut_at_both_ends() -> None:
     whole = FileMapping(0x1000, 0x5000, 0x10000, ("/prog",))
     left, right = whole.cut(0x2000, 0x3000)

@@ -120,16 +120,16 @@ class ProgramPoints:
 
     def _known(self, point: AttachPoint, path: str) -> tuple[ElfImage, SymbolTable]:
         try:
-            known = self.files.symbols(path)
+            file = self.files.file(path)
         except ImageError as error:
             raise PointRefusedError(str(error)) from error
-        if known is None:
+        if file is None:
             raise PointRefusedError(
                 f"{point.provider} target file '{path}' is in no initial ramdisk (--initrd, "
                 "--init): what a disk has is not read from outside; kprobe-tui trace --boot -e "
                 f"'p {path}:OFFSET' takes any file"
             )
-        return known
+        return file.image, file.symbols
 
     @staticmethod
     def _cpp_functions(symbols: SymbolTable, pattern: str) -> Iterator[tuple[str, str]]:
@@ -200,11 +200,11 @@ class ProgramPoints:
             else self.files.named(target, self._arch.linux.machine) or ""
         )
         try:
-            known = self.files.symbols(path)
+            file = self.files.file(path)
         except ImageError:
             return None
-        found = known[1].find(name) if known is not None else None
-        return None if known is None or found is None else (path, known[0], found)
+        found = file.symbols.find(name) if file is not None else None
+        return None if file is None or found is None else (path, file.image, found)
 
 
 class _NamedMarker(Struct, frozen=True):
