@@ -1,43 +1,48 @@
 """The costs that matter, of one version beside another and beside other tools, in one run.
 
-`python tests/benchmarks/versions.py [--old COMMAND] [--runs N] [--group G]... [--json]`. A
-version is the command line of its `kprobe-tui`: that beside this Python, and `--old`. All are run
-in turn, N times, and the least CPU time counts, so that figures which are compared were measured
-at the same time. What an event or a call costs is a slope between two runs, minus the slope of
-the same runs without what is measured. What a version cannot do, or not within two minutes, has
-no figure. Costs of hits come from each version's own `bench`, which with `--peers` measures gdb,
-uftrace, Frida and a uprobe of the running kernel (root) as well.
+`python tests/benchmarks/versions.py [--old COMMAND] [--old-checkout DIRECTORY] [--runs N]
+[--group G]... [--beside FILE] [--json]`. A version is the command line of its `kprobe-tui`: that
+beside this Python, and `--old`. All are run in turn, N times, and the least CPU time counts, so
+that figures which are compared were measured at the same time. What an event or a call costs is a
+slope between two runs, minus the slope of the same runs without what is measured. What a version
+cannot do, or not within two minutes, has no figure.
+
+Costs of hits come from each version's own `bench`, which with `--peers` measures gdb, uftrace,
+Frida and a uprobe of the running kernel (root) as well; those of history, of IA-64's core and of a
+million events from the programs beside this one, for the other version from those of
+`--old-checkout`. `history` takes five minutes and `armed` ten: both are measured where they are
+named. `--beside FILE` puts the figures of an earlier run's `--json` beside these; they compare
+where the machine and the time of the fixed loop (`calibration_s`) are alike.
 """
 
 import argparse
 import json
 import math
+import os
 import shlex
 import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "support"))
 
 from goldenruns import GUESTS, build_bench
+from kernelimages import AMD64_61, UML_61, fetched
 from sysroot import SysrootUnavailable, sysroot
 
 from tests.benchmarks import measuring
+from tests.benchmarks.costs import Cost, Figures, Slope, Spending, Words, measured
 from tests.benchmarks.run_speed import ROUNDS
 
-Words = tuple[str, ...]
-
-_OWN: Final = "this"
+_OWN, _OLD, _EARLIER = "this", "old", "earlier"
 _SOURCES: Final = Path(__file__).parent / "src"
-_SAMPLES: Final = Path(__file__).resolve().parents[2] / "samples" / "bin" / "x86_64"
-_LIMIT: Final = 120.0
-"""Seconds of wall clock after which a command is given up."""
+_CHECKOUT: Final = Path(__file__).resolve().parents[2]
+_SAMPLES: Final = _CHECKOUT / "samples" / "bin" / "x86_64"
 _MANY: Final = (10_000, 40_000)
 """Functions of large programs."""
 _LIBRARIES: Final = Path("/usr/lib/x86_64-linux-gnu")
@@ -59,6 +64,14 @@ _PROGRAMS: Final = {
     ),
 }
 """Debian's programs, with a place for the rounds of a loop."""
+_VECTORS: Final = {"search": 2, "product": 2, "bits": 3}
+"""Kernels of instructions with a VEX prefix, and how many of these a round has."""
+_BOTH: Final = 1 / 1.8
+"""Wall over CPU time where two processors do 1.8 times the work of one."""
+_UML: Final = ("mem=64M", "con=null", "con0=fd:0,fd:1", "pty.legacy_count=0")
+_HALTS: Final = "#!/bin/sh\necho up\nbusybox halt -f\n"
+_MINUTE: Final = "d = {}\nfor i in range(3000000): d[i % 1000] = str(i)\nprint(len(d))"
+"""A program of Python that takes a guest about a minute."""
 _HITS: Final = {
     "jump 3": (math.inf, 40),
     "breakpoint 3": (300, 150),
@@ -67,131 +80,9 @@ _HITS: Final = {
     "graph breakpoint": (1_200, 600),
     "return jump": (100, 90),
     "graph jump": (150, 110),
-    "handler breakpoint": (4_000, 2_500),
+    "handler breakpoint": (900, 600),
 }
 """Reach and aim of rows of `bench`."""
-
-
-class Slope(NamedTuple):
-    """What more work costs.
-
-    Attributes:
-        many: a command.
-        few: with less to do; nothing if empty.
-    """
-
-    many: Words
-    few: Words = ()
-
-
-@dataclass(frozen=True)
-class Cost:
-    """What something costs, as CPU time of whole commands.
-
-    Attributes:
-        name: of it.
-        unit: of the figure.
-        reach: the figure to be reached; 0 for none.
-        aim: the figure that is aimed at.
-        of: what is measured: words behind `kprobe-tui`.
-        scale: makes a figure of its seconds.
-        minus: the same without what is measured.
-        over: the figure is the ratio to this.
-        peer: another tool's whole commands, to which the figure is the ratio.
-        expected: exit code.
-    """
-
-    name: str
-    unit: str
-    reach: float
-    aim: float
-    of: Slope
-    scale: float = 1
-    minus: Slope | None = None
-    over: Slope | None = None
-    peer: Slope | None = None
-    expected: int = 0
-
-
-@dataclass
-class Figures:
-    """Figures of one row by version, or by tool."""
-
-    name: str
-    unit: str
-    reach: float
-    aim: float
-    found: dict[str, float] = field(default_factory=dict)
-
-    def cells(self, versions: Sequence[str]) -> list[str]:
-        """As a line of the table."""
-        values = [self.found.get(version, math.nan) for version in versions]
-        goals = [self.reach, self.aim]
-        return [
-            f"{self.name}, {self.unit}",
-            *("-" if math.isnan(value) else f"{value:.3g}" for value in values),
-            *(f"{goal:g}" if 0 < goal < math.inf else "-" for goal in goals),
-            measuring.verdict(values[0], *goals) if self.reach else "",
-        ]
-
-
-class Spending:
-    """Runs commands in turn, and keeps the least that each has taken."""
-
-    def __init__(self, runs: int) -> None:
-        """Each is run so often."""
-        self._runs = runs
-        self._cpu: dict[Words, float] = {}
-        self._peak: dict[Words, float] = {}
-
-    def run(self, commands: dict[Words, int]) -> None:
-        """Run commands, which end with these exit codes, if they have not been run yet."""
-        new = {words: code for words, code in commands.items() if words not in self._cpu}
-        for _ in range(self._runs):
-            for words, code in new.items():
-                if math.isnan(self._cpu.get(words, 0)):
-                    continue
-                try:
-                    spent = measuring.run_process(words, {"LC_ALL": "C"}, code, _LIMIT)
-                except RuntimeError as error:
-                    print(f"left out: {str(error)[-200:]}", file=sys.stderr)
-                    self._cpu[words] = self._peak[words] = math.nan
-                    continue
-                self._cpu[words] = min(self._cpu.get(words, math.inf), spent.cpu)
-                self._peak[words] = spent.peak / 1024
-
-    def of(self, slope: Slope) -> float:
-        """CPU seconds that more work has taken."""
-        return self._cpu[slope.many] - (self._cpu[slope.few] if slope.few else 0)
-
-    def peak(self, words: Words) -> float:
-        """MiB that the last run of a command has taken."""
-        return self._peak[words]
-
-
-def measured(cost: Cost, versions: dict[str, Words], spending: Spending) -> Figures:
-    """Measure one row."""
-    parts = [each for each in (cost.of, cost.minus, cost.over) if each is not None]
-    commands: dict[Words, int] = {}
-    for version in versions.values():
-        for words in (each for part in parts for each in part if each):
-            commands[version + words] = cost.expected
-    commands.update({words: cost.expected for words in cost.peer or () if words})
-    spending.run(commands)
-    figures = Figures(cost.name, cost.unit, cost.reach, cost.aim)
-    for name, version in versions.items():
-        of, minus, over = (
-            Slope(version + part.many, version + part.few if part.few else ()) if part else None
-            for part in (cost.of, cost.minus, cost.over)
-        )
-        assert of is not None
-        if cost.unit == "MiB":
-            figures.found[name] = spending.peak(of.many)
-            continue
-        value = spending.of(of) - (spending.of(minus) if minus else 0)
-        divisor = over or cost.peer
-        figures.found[name] = cost.scale * value / (spending.of(divisor) if divisor else 1)
-    return figures
 
 
 # -- rows -------------------------------------------------------------------------------------
@@ -248,11 +139,18 @@ def of_calls(folder: Path) -> Iterator[Cost]:
     """System calls of a plain run."""
     program = built(folder, "syscalls")
     for what, reach, aim in (
-        *(("getpid", 5, 3), ("read", 7, 5), ("write", 7, 5), ("brk", 15, 10)),
-        *(("mmap", 40, 25), ("signal", 40, 25)),
+        *(("getpid", 2, 1), ("read", 7, 5), ("write", 7, 5), ("brk", 15, 10)),
+        *(("mmap", 40, 25), ("signal", 15, 8)),
     ):
         many, few = (("run", program, what, count) for count in ("60000", "10000"))
         yield Cost(f"a system call, {what}", "us", reach, aim, Slope(many, few), 1e6 / 50_000)
+    shell = shutil.which("dash")
+    if shell is not None:
+        loop = "i=0; while [ $i -lt {} ]; do /bin/true; i=$((i+1)); done"
+        many, few = (("run", shell, "-c", loop.format(count)) for count in (80, 10))
+        yield Cost(
+            "fork, exec and wait of a small program", "ms", 0, 0, Slope(many, few), 1e3 / 70
+        )
 
 
 def of_many(folder: Path) -> Iterator[Cost]:
@@ -273,7 +171,7 @@ def of_many(folder: Path) -> Iterator[Cost]:
 def of_starts(folder: Path) -> Iterator[Cost]:
     """Tiny runs, the first symbol of many, verdicts on all places."""
     tiny = ("run", "--clean-env", str(GUESTS / "amd64" / "tiny"))
-    yield Cost("a tiny run", "s", 0.14, 0.11, Slope(tiny), expected=33)
+    yield Cost("a tiny run", "s", 0.1, 0.09, Slope(tiny), expected=33)
     yield Cost("a tiny run", "MiB", 34, 30, Slope(tiny), expected=33)
     libraries = sorted(_LIBRARIES.glob("libLLVM*"), key=lambda path: path.stat().st_size)
     if libraries:
@@ -288,6 +186,7 @@ def of_starts(folder: Path) -> Iterator[Cost]:
         capture_output=True,
         check=False,  # there are places that cannot be probed
     )
+    yield Cost("check --all", "wall / CPU", _BOTH, 0.5, Slope(checked), expected=done.returncode)
     slope = Slope(checked, ("check", "-f", "main", str(GUESTS / "amd64" / "guests-static")))
     places = done.stdout.count(b"\n")
     yield Cost(
@@ -306,6 +205,8 @@ def of_sweeps(folder: Path) -> Iterator[Cost]:
         )
     words = (("sweep", "--jobs", "1", "--retry", "failed", str(file)) for file in files)
     yield Cost("a cell of a sweep", "ms", 8, 5, Slope(*words), 1e3 / 100, expected=1)
+    shared = Slope(("sweep", "--jobs", "2", "--retry", "failed", str(files[0])))
+    yield Cost("a sweep, two workers", "wall / CPU", _BOTH, 0.5, shared, expected=1)
 
 
 def of_programs(folder: Path) -> Iterator[Cost]:
@@ -328,7 +229,7 @@ def of_programs(folder: Path) -> Iterator[Cost]:
             )
             if qemu is not None:
                 others = Slope(*((qemu, "-L", str(root), *each) for each in (many, few)))
-                yield Cost(f"{debian} {name} / qemu", "ratio", 1.6, 1.2, runs, peer=others)
+                yield Cost(f"{debian} {name} / qemu", "ratio", 1.15, 1.0, runs, peer=others)
             yield _clocked(f"{debian} {name}", runs)
     qemu, encoder = shutil.which("qemu-x86_64"), shutil.which("ffmpeg")
     if qemu is not None and encoder is not None:
@@ -346,7 +247,62 @@ def of_programs(folder: Path) -> Iterator[Cost]:
 def _clocked(name: str, runs: Slope) -> Cost:
     """Runs with the clock, which a limit in blocks needs, over those without."""
     clocked = Slope(*((each[0], "--max-blocks", str(1 << 50), *each[1:]) for each in runs))
-    return Cost(f"{name}, clock on / off", "ratio", 1.15, 1.1, clocked, over=runs)
+    return Cost(f"{name}, clock on / off", "ratio", 1.08, 1.05, clocked, over=runs)
+
+
+def of_vectors(folder: Path) -> Iterator[Cost]:
+    """Instructions with a VEX prefix, alone and against qemu-user."""
+    program, qemu = built(folder, "vectors"), shutil.which("qemu-x86_64")
+    many, few = 10_000_000, 100
+    for kernel, insns in _VECTORS.items():
+        runs = Slope(*(("run", program, kernel, str(rounds)) for rounds in (many, few)))
+        scale = 1e9 / (many - few) / insns
+        yield Cost(f"an instruction of AVX2, FMA or BMI, {kernel}", "ns", 10, 5, runs, scale)
+        if qemu is not None:
+            others = Slope(
+                *((qemu, "-cpu", "max", program, kernel, str(rounds)) for rounds in (many, few))
+            )
+            yield Cost(f"the same / qemu, {kernel}", "ratio", 3, 1, runs, peer=others)
+
+
+def of_kernels(folder: Path) -> Iterator[Cost]:
+    """Verdicts on a distribution's kernel; user-mode Linux from boot to power-off."""
+    try:
+        image = str(fetched(AMD64_61))
+        summed = ("check", image, "--all", "--summary")
+        yield Cost("check --summary of a kernel", "s", 0, 0, Slope(summed))
+        yield Cost("check --summary of a kernel", "s, wall", 4, 2, Slope(summed))
+        yield Cost("check --summary of a kernel", "wall / CPU", _BOTH, 0.5, Slope(summed))
+        kernel = folder / "linux.uml"
+        shutil.copy(fetched(UML_61), kernel)
+    except SysrootUnavailable as error:
+        print(f"kernels left out: {error}", file=sys.stderr)
+        return
+    (folder / "halts").write_text(_HALTS)
+    disk, environment = folder / "initrd.gz", {**os.environ, "INIT": str(folder / "halts")}
+    script = _CHECKOUT / "samples" / "initrd.sh"
+    if subprocess.run(["sh", script, disk], env=environment, check=False).returncode:
+        print("user-mode Linux left out: no initial ramdisk", file=sys.stderr)
+        return
+    native = (str(kernel), *_UML, f"initrd={disk}")
+    shown = ("--root", "/", "--share", str(folder), "--env", "TMPDIR=/dev/shm")
+    ours = ("run", *shown, *native)
+    goals = 8, 5
+    yield Cost("user-mode Linux / native", "ratio", *goals, Slope(ours), peer=Slope(native))
+
+
+def of_debugger(folder: Path) -> Iterator[Cost]:
+    """The debugger's first words in a program of C++, and beside gdb."""
+    program = str(folder / "shop")
+    words = ["g++", "-g", "-O0", "-o", program, str(_SOURCES / "shop.cpp")]
+    subprocess.run(words, check=True)
+    asked = ("-ex", "break Shop::put", "-ex", "run", "-ex", "bt", program)
+    ours = Slope(("--batch", *asked))
+    yield Cost("break, run, bt in C++", "s", 0.8, 0.4, ours)
+    gdb = shutil.which("gdb")
+    if gdb is not None:
+        theirs = Slope((gdb, "-q", "-nx", "-batch", *asked))
+        yield Cost("break, run, bt in C++ / gdb", "ratio", 0, 0, ours, peer=theirs)
 
 
 GROUPS: Final = {
@@ -356,7 +312,61 @@ GROUPS: Final = {
     "many": of_many,
     "sweeps": of_sweeps,
     "programs": of_programs,
+    "vectors": of_vectors,
+    "kernels": of_kernels,
+    "debugger": of_debugger,
 }
+
+
+class Found(NamedTuple):
+    """A figure of one version.
+
+    Attributes:
+        name: what is measured.
+        unit: of the figure.
+        reach: the figure to be reached; 0 for none.
+        aim: the figure that is aimed at; 0 for none.
+        value: the figure.
+    """
+
+    name: str
+    unit: str
+    reach: float
+    aim: float
+    value: float
+
+
+def _of_history(run: Callable[..., Any]) -> Iterator[Found]:
+    """What a program of a minute has for its history, and what recording costs."""
+    found = run("long_history.py", "python")["figures"]["python"]
+    yield Found("first way back in a minute of Python", "s", 0.3, 0, found["first way back, s"])
+    worst = found["step back over calls, worst, ms"] / 1e3
+    yield Found("step back over a call, the worst", "s", 1, 0, worst)
+    late = run("history.py", "--runs", "1", "/usr/bin/python3", "-c", _MINUTE)["figures"]
+    ratio = late["late probe, stretches / run"]
+    yield Found("a late probe over a minute / the run, CPU", "ratio", 0, 0, ratio)
+    ratio = late["its wall time / run"]
+    yield Found("a late probe over a minute / the run, wall", "ratio", 0.4, 0, ratio)
+    means = run("recording.py")["means"]
+    ratio = means["recorded / with the clock"]
+    yield Found("recording on / off", "mean", 1.05, 1.03, ratio)
+
+
+def _of_ia64(run: Callable[..., Any]) -> Iterator[Found]:
+    """The core of IA-64 without machine code."""
+    plain = next(row for row in run("ia64_core.py") if row["way"] == "plain")
+    yield Found("a slot of IA-64 without LLVM", "ns", 40, 0, 1e3 / plain["mslots"])
+
+
+def _of_armed(run: Callable[..., Any]) -> Iterator[Found]:
+    """A million events in the machine's biggest LLVM."""
+    found = run("armed.py")
+    yield Found("a million events armed", "s", 40, 0, found["cpu_s"])
+    yield Found("a million events armed", "MiB", 800, 0, found["peak_mib"])
+
+
+SCRIPTS: Final = {"history": _of_history, "ia64": _of_ia64, "armed": _of_armed}
+"""Groups that programs beside this one measure."""
 
 
 def hit_name(row: dict[str, object]) -> str:
@@ -387,49 +397,109 @@ def of_hits(versions: dict[str, Words], runs: int, *, peers: bool) -> list[Figur
     return list(rows.values())
 
 
-def main() -> None:
-    """Measure and print."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--old", help="command line of another version")
-    parser.add_argument("--runs", type=int, default=3)
-    parser.add_argument(
-        "--group",
-        action="append",
-        choices=(*GROUPS, "hits"),
-        help="these rows alone; again and again",
-    )
-    parser.add_argument("--peers", action="store_true", help="other tools in `bench`, too (root)")
-    parser.add_argument("--json", action="store_true")
-    options = parser.parse_args()
-    own = str(Path(sys.executable).with_name("kprobe-tui"))
-    versions: dict[str, Words] = {_OWN: (own,)}
-    if options.old:
-        versions["old"] = tuple(shlex.split(options.old))
-    chosen = options.group or (*GROUPS, "hits")
-    facts, figures, spending = measuring.machine(), [], Spending(options.runs)
-    with tempfile.TemporaryDirectory() as folder:
-        for name in (each for each in GROUPS if each in chosen):
-            figures += [measured(each, versions, spending) for each in GROUPS[name](Path(folder))]
+def of_scripts(group: str, checkouts: dict[str, Path]) -> list[Figures]:
+    """The rows of a group that a program of each version's checkout measures."""
+    rows: dict[str, Figures] = {}
+    for name, checkout in checkouts.items():
+
+        def run(script: str, *words: str, checkout: Path = checkout) -> Any:
+            path = checkout / "tests" / "benchmarks" / script
+            done = subprocess.run(
+                [sys.executable, str(path), "--json", *words], capture_output=True, check=False
+            )
+            if done.returncode:
+                why = done.stderr.decode(errors="replace").strip().rpartition("\n")[2]
+                raise RuntimeError(f"{path}: {why}")
+            return json.loads(done.stdout)
+
+        try:
+            for one in SCRIPTS[group](run):
+                key = f"{one.name}, {one.unit}"
+                row = rows.setdefault(key, Figures(one.name, one.unit, one.reach, one.aim))
+                row.found[name] = one.value
+        except (RuntimeError, LookupError, ValueError) as error:
+            print(f"left out: {name}, {group}: {error}", file=sys.stderr)
+    return list(rows.values())
+
+
+def means(figures: list[Figures], versions: dict[str, Words]) -> Iterator[Figures]:
+    """The geometric means of ratios of the same kind, and the worst of each kind."""
     for arch in (*_ARCHES, "kernel"):
         for text in (" / qemu", ", clock on / off"):
             rows = [
                 each for each in figures if each.name.startswith(f"{arch} ") and text in each.name
             ]
-            if rows:
-                mean = Figures(f"{arch}, all{text}", "mean", rows[0].reach, rows[0].aim)
-                for version in versions:
-                    values = [each.found[version] for each in rows]
-                    mean.found[version] = measuring.geometric_mean(values)
-                figures.append(mean)
+            if not rows:
+                continue
+            mean = Figures(f"{arch}, all{text}", "mean", rows[0].reach, rows[0].aim)
+            worst = Figures(f"{arch}, all{text}", "worst", 1.3 if "qemu" in text else 0, 0)
+            for version in versions:
+                values = [each.found[version] for each in rows]
+                mean.found[version] = measuring.geometric_mean(values)
+                worst.found[version] = max(values)
+            yield from (mean, worst)
+
+
+def beside(figures: list[Figures], file: Path) -> str:
+    """Add the figures of an earlier run as those of a version; the machine's facts then."""
+    earlier = json.loads(file.read_text())
+    known = {(one["name"], one["unit"]): one for one in earlier["figures"]}
+    for row in figures:
+        found = known.get((row.name, row.unit))
+        if found is not None and _OWN in found:
+            row.found[_EARLIER] = found[_OWN]
+    return measuring.heading(earlier["machine"])
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--old", help="command line of another version")
+    parser.add_argument("--old-checkout", type=Path, help="folder of the other version's source")
+    parser.add_argument("--runs", type=int, default=3)
+    parser.add_argument(
+        "--group",
+        action="append",
+        choices=(*GROUPS, "hits", *SCRIPTS),
+        help="these rows alone; again and again",
+    )
+    parser.add_argument("--peers", action="store_true", help="other tools in `bench`, too (root)")
+    parser.add_argument("--beside", type=Path, help="an earlier run's --json")
+    parser.add_argument("--json", action="store_true")
+    options = parser.parse_args()
+    own = str(Path(sys.executable).with_name("kprobe-tui"))
+    versions: dict[str, Words] = {_OWN: (own,)}
+    checkouts = {_OWN: _CHECKOUT}
+    if options.old:
+        versions[_OLD] = tuple(shlex.split(options.old))
+    if options.old_checkout:
+        checkouts[_OLD] = options.old_checkout.resolve()
+    chosen = options.group or (*GROUPS, "hits", "ia64")
+    facts, figures = measuring.machine(), []
+    with tempfile.TemporaryDirectory() as folder:
+        # As if installed: modules are compiled once.
+        environment = {"LC_ALL": "C", "HOME": folder, "PYTHONDONTWRITEBYTECODE": ""}
+        spending = Spending(options.runs, environment)
+        for name in (each for each in GROUPS if each in chosen):
+            figures += [measured(each, versions, spending) for each in GROUPS[name](Path(folder))]
+    figures += list(means(figures, versions))
     if "hits" in chosen:
         figures += of_hits(versions, options.runs, peers=options.peers)
+    for name in (each for each in SCRIPTS if each in chosen):
+        figures += of_scripts(name, checkouts)
+    columns, then = list(dict.fromkeys((*versions, *checkouts))), ""
+    if options.beside:
+        then = beside(figures, options.beside)
+        columns.append(_EARLIER)
     if options.json:
         found = [{"name": each.name, "unit": each.unit, **each.found} for each in figures]
         print(json.dumps({"machine": facts, "figures": found}, indent=1))
         return
     print(measuring.heading(facts))
-    head = ["what", *versions, "reach", "aim", ""]
-    print(measuring.table(head, [each.cells(list(versions)) for each in figures]))
+    if then:
+        print(f"{_EARLIER}: {then}")
+    head = ["what", *columns, "reach", "aim", ""]
+    print(measuring.table(head, [each.cells(columns) for each in figures]))
 
 
 if __name__ == "__main__":
