@@ -229,6 +229,31 @@ config = { missing_probes = "warn" }
 """
 
 
+NAMING = r"""
+uprobe:/static:greet { printf("%s %d\n", str(args.name), args.numbers == 0 ? 0 : *args.numbers); }
+uretprobe:/static:fib { @sum = sum(retval); }
+uprobe:/static:fib { @least = min(args.n); @depth[args.n] = count(); }
+uprobe:/static@static.c:LINE { @lines = count(); }
+"""
+
+
+def test_a_script_names_arguments_and_lines(tmp_path: Path) -> None:
+    root, _ = system(tmp_path, inside=False)
+    (root / "init").write_text("#!/bin/sh\n/static\npoweroff -f\n")
+    shutil.copy(build(tmp_path, "static", SOURCE, *FLAGS, "-g", "-static"), root)
+    line = next(at for at, text in enumerate(SOURCE.splitlines(), 1) if "long fib(" in text)
+    (tmp_path / "script.bt").write_text(NAMING.replace("LINE", str(line)))
+    words = ("--init", str(root), "--append", "quiet", "-o", "out", "script.bt", "--")
+    done = booted("bpftrace", tmp_path, *words, str(image_path(AMD64_61)))
+    assert done.code == 0, done.err
+    text = (tmp_path / "out").read_text()
+    assert text.startswith("nobody 11\n 0\n")
+    assert f"@sum: {sum(_returned(7)) + sum(_returned(3))}\n" in text
+    assert "@least: 0\n" in text
+    assert "@depth[7]: 1\n" in text
+    assert "@lines: 46\n" in text
+
+
 def test_a_script_sees_programs(tmp_path: Path) -> None:
     root, _ = system(tmp_path, inside=False)
     lines = SCRIPT.strip().splitlines()

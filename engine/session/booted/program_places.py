@@ -6,7 +6,6 @@ it; any other file may come to be while the system runs.
 
 import stat
 from collections.abc import Iterator
-from functools import lru_cache
 from typing import Final
 
 from engine.arch.base import Arch
@@ -17,10 +16,9 @@ from engine.fetch.compile import PLACE, split_offset
 from engine.fetch.variables import VariableScope
 from engine.insn.disasm import Disassembler
 from engine.session.booted.files import BootFiles
-from engine.session.program.libraries import Program, ProgramFile
-from engine.session.program.lookup import ProgramLookup
+from engine.session.booted.known_programs import KnownProgram, KnownPrograms
 from engine.session.program.perf_commands import FILE_OPTIONS, PerfCommands
-from engine.session.program.places import Place, PlaceError, Places
+from engine.session.program.places import Place, PlaceError
 from engine.session.protocol.report import Report
 from engine.trace.definition import Definition, Deletion, compatible, matches, parse
 from engine.trace.head_syntax import HEAD
@@ -50,45 +48,22 @@ def is_of_program(line: str) -> bool:
     return len(words) > 1 and "/" in words[1] and words[0][:1] in ("p", "r")
 
 
-class _KnownProgram:
-    """A program or library of the system, in which names and variables are looked up.
-
-    Attributes:
-        program: the file with the libraries that it starts with.
-        places: finds places in it.
-        lookup: answers about its variables and symbols.
-    """
-
-    def __init__(self, arch: Arch, files: BootFiles, file: ProgramFile, mode: Mode) -> None:
-        self.program = Program(file, arch, files.file, environment={})
-        self.places = Places(arch, self.program)
-        self.lookup = ProgramLookup(arch, self.program, self.places, mode)
-
-
 class _KnownFiles(Lookup):
     """Answers about files while a definition is read.
 
     Attributes:
+        program: gives the program or library at a path, None where no file is known.
         entries: places that were named as functions: their parameters are known by `$argN`.
     """
 
     def __init__(self, arch: Arch, files: BootFiles, mode: Mode) -> None:
         self.entries: set[FileOffset] = set()
-        self._arch, self._files, self._mode = arch, files, mode
-        self.program = lru_cache(maxsize=64)(self._program)
+        self._files, self._mode = files, mode
+        self.program = KnownPrograms(arch, files, mode).at
 
     def file(self, path: str) -> str:
         mode = self._files.mode(path)
         return "NO_REGULAR_FILE" if mode is not None and not stat.S_ISREG(mode) else ""
-
-    def _program(self, path: str) -> _KnownProgram | None:
-        """The program or library at a path; None where no file is known.
-
-        Raises:
-            ImageError: it is no ELF file.
-        """
-        file = self._files.file(path)
-        return None if file is None else _KnownProgram(self._arch, self._files, file, self._mode)
 
     def entry(self, place: Target, text: str) -> bool:
         return place in self.entries
@@ -103,7 +78,7 @@ class _KnownFiles(Lookup):
         found = self._seen(target)
         return None if found is None else found.lookup.variables(target, text, is_return)
 
-    def _seen(self, target: Target) -> _KnownProgram | None:
+    def _seen(self, target: Target) -> KnownProgram | None:
         """The program of a place, if names may be used there: an extension."""
         if self._mode is Mode.KERNEL or not isinstance(target, FileOffset):
             return None

@@ -17,7 +17,7 @@ from engine.session.booted.event_hits import ARGUMENTS, AX, ORIG_AX
 from engine.session.booted.kernel_events import LOCATIONS
 from engine.session.booted.script.kernel_points import RETURNS, KernelPoint
 from engine.session.booted.script.kernel_types import KernelTypes
-from engine.session.booted.script.program_points import ProgramSite
+from engine.session.booted.script.program_points import ARGUMENT_REGISTERS, ProgramSite
 from engine.session.tracing.script.events import wrapped
 from engine.session.tracing.script.memory_values import memory_value
 from engine.trace.bpftrace.captures import Capture, RowReads
@@ -32,7 +32,6 @@ from engine.trace.bpftrace.types import (
 
 _FIRST: Final = 2
 """Words of a hit in front of those that its place asks for."""
-_ARGUMENTS: Final = ("rdi", "rsi", "rdx", "rcx", "r8", "r9")
 _MASK: Final = (1 << 64) - 1
 
 
@@ -177,13 +176,13 @@ class HitReader:
         return _followed(f"number_at({address}, {one.size}, {one.signed})", capture)
 
     def _entry(self, numbers: Sequence[int]) -> Callable[[], tuple[int, ...]]:
-        read, stack, number_at = self._cpu.reader(_ARGUMENTS), self._stack, self._number
+        read, stack, number_at = self._cpu.reader(ARGUMENT_REGISTERS), self._stack, self._number
 
         def entry() -> tuple[int, ...]:
             registers = read()
-            above = stack()[0] + 8 * (1 - len(_ARGUMENTS))
+            above = stack()[0] + 8 * (1 - len(ARGUMENT_REGISTERS))
             return tuple(
-                registers[each] if each < len(_ARGUMENTS) else number_at(above + 8 * each)
+                registers[each] if each < len(ARGUMENT_REGISTERS) else number_at(above + 8 * each)
                 for each in numbers
             )
 
@@ -322,9 +321,9 @@ class HitReader:
 
 def _argument(number: int, words: _HitWords) -> str:
     """The expression of an argument at a function's entry."""
-    if number < len(_ARGUMENTS):
-        return words.register(_ARGUMENTS[number])
-    above = 8 * (number - len(_ARGUMENTS) + 1)
+    if number < len(ARGUMENT_REGISTERS):
+        return words.register(ARGUMENT_REGISTERS[number])
+    above = 8 * (number - len(ARGUMENT_REGISTERS) + 1)
     return f"number_at({words.register('rsp')} + {above})"
 
 

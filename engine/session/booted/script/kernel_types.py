@@ -11,7 +11,7 @@ from engine.image.kernel.btftypes import BtfFunction, BtfParameter, BtfTypes
 from engine.image.kernel.eventfields import EventField
 from engine.session.booted.kernel_events import LOCATIONS, RAW
 from engine.session.booted.script.kernel_points import CODE, KernelPoints
-from engine.session.booted.script.program_points import PointRefusedError
+from engine.session.booted.script.program_points import USERS, PointRefusedError
 from engine.session.kernel.opened import OpenedKernel
 from engine.session.tracing.script.surroundings import declaration
 from engine.trace import syscalls
@@ -165,6 +165,8 @@ class KernelTypes:
 
     def arguments(self, point: AttachPoint) -> Mapping[str, Type] | None:
         """The members of `args` there; None where nothing tells them."""
+        if point.provider in USERS:
+            return self._of_program(point)
         if point.provider in CODE:
             function = self._described(point)
             return (
@@ -185,8 +187,24 @@ class KernelTypes:
             return self._record(point.target, point.function)
         return None
 
+    def _of_program(self, point: AttachPoint) -> Mapping[str, Type] | None:
+        listed = self._points.programs.arguments(point)
+        if listed is None:
+            return None
+        found: dict[str, Type] = {}
+        for name, (declared, number) in listed.items():
+            kind = None if number is None else value_type(declared, "user")
+            if kind is not None and not isinstance(kind, (Structure, Array)):
+                found[name] = kind
+        return found
+
     def returns(self, point: AttachPoint) -> Type | None:
         """The type of `retval` there, where types are known."""
+        if point.provider in USERS:
+            result = self._points.programs.result(point)
+            if result is None or result.resolved.kind in (TypeKind.VOID, TypeKind.RECORD):
+                return None
+            return value_type(result, "user")
         function = self._described(point) if point.provider in CODE else None
         if function is None or function.returns.kind is TypeKind.VOID:
             return None
@@ -196,12 +214,22 @@ class KernelTypes:
         """The arguments of a place as C declares them, and its result."""
         if point.provider == "tracepoint":
             return self._described_record(point)
+        if point.provider in USERS:
+            return list(self._described_program(point))
         function = self._described(point) if point.provider in CODE else None
         given = self.raw_parameters(point.function) if function is None else function.parameters
         listed = [declaration(one.type.declared(one.name)) for one in given or ()]
         if function is not None:
             listed.append(declaration(function.returns.declared("retval")))
         return listed
+
+    def _described_program(self, point: AttachPoint) -> Iterator[str]:
+        given = self._points.programs.arguments(point) or {}
+        for name, (kind, _) in given.items():
+            yield declaration(kind.declared(name))
+        result = self._points.programs.result(point)
+        if result is not None:
+            yield declaration(result.declared("retval"))
 
     def _described_record(self, point: AttachPoint) -> list[str]:
         fields = self._points.events.fields
@@ -262,6 +290,9 @@ class KernelTypes:
 
     def argument_place(self, point: AttachPoint, name: str) -> int | None:
         """The number of the word that holds an argument by name, as of `arg0`; None for none."""
+        if point.provider in USERS:
+            listed = self._points.programs.arguments(point) or {}
+            return listed[name][1] if name in listed else None
         if point.provider == "rawtracepoint":
             parameters: Sequence[BtfParameter] = self.raw_parameters(point.function) or ()
         else:

@@ -7,6 +7,7 @@ Names are those of files that an initial ramdisk brings: `uprobe:/bin/busybox:ma
 import fnmatch
 import re
 from collections.abc import Iterator
+from functools import cached_property
 from typing import Final
 
 from msgspec import Struct
@@ -14,21 +15,32 @@ from msgspec.structs import replace
 
 from engine.arch.base import Arch
 from engine.arch.marker_operands import MarkerOperand, operands
+from engine.arch.plan import Rules
 from engine.errors import ImageError, ProbeError
+from engine.fetch.variables import VariableError
+from engine.image.datatypes import DataType
 from engine.image.elf import ElfImage
+from engine.image.expressions import VariableLocation, Where
 from engine.image.mangling import spellings
 from engine.image.sdt import StaticProbe, static_probes
 from engine.image.symbols import SymbolTable
 from engine.image.symtab import Symbol
 from engine.session.booted.files import BootFiles
+from engine.session.booted.known_programs import KnownPrograms
+from engine.session.program.places import PlaceError
 from engine.trace.bpftrace.attach_points import full_name, has_glob
 from engine.trace.bpftrace.tree import AttachPoint
 from engine.trace.marker_syntax import MarkerName
+from engine.trace.place_syntax import SourceLine
+from engine.trace.variables import ScopeVariables
 
 USERS: Final = frozenset({"uprobe", "uretprobe"})
 MARKERS: Final = "usdt"
 PROGRAMS: Final = USERS | {MARKERS}
 """Providers whose probes stand in programs."""
+ARGUMENT_REGISTERS: Final = ("rdi", "rsi", "rdx", "rcx", "r8", "r9")
+"""Where functions of x86-64 take `arg0` to `arg5`; the others are on the stack."""
+_WORD: Final = 8
 
 
 class PointRefusedError(ProbeError):
@@ -62,6 +74,7 @@ class ProgramPoints:
             files: of the system, as far as they are known.
         """
         self._arch, self.files = arch, files
+        self._programs = KnownPrograms(arch, files)
 
     # -- places with globs ----------------------------------------------------------------
 
@@ -71,9 +84,9 @@ class ProgramPoints:
         Raises:
             PointRefusedError: the place makes no sense.
         """
-        if point.line:
-            raise PointRefusedError("lines of programs of a booted system are not known: FUNC is")
         path = self._path(point)
+        if point.line:
+            return [point] if self._links_of_line(point, path) else []
         image, symbols = self._known(point, path)
         if point.provider == MARKERS:
             return [
@@ -163,7 +176,9 @@ class ProgramPoints:
         image, symbols = self._known(point, path)
         if point.provider == MARKERS:
             return tuple(self._at_marker(path, image, one) for one in self._markers(point, image))
-        if point.address is not None:
+        if point.line:
+            links = self._links_of_line(point, path)
+        elif point.address is not None:
             if symbols.at(point.address) is None:
                 text = f"Could not resolve address: {point.target}:{point.address:#x}"
                 raise PointRefusedError(text)
@@ -191,6 +206,87 @@ class ProgramPoints:
         except ProbeError:
             return None
         return found[0].operands if found else None
+
+    def _links_of_line(self, point: AttachPoint, path: str) -> list[int]:
+        """Link addresses of the code of a line of source.
+
+        Raises:
+            PointRefusedError: the file is not known, or has no code there.
+        """
+        self._known(point, path)
+        program = self._programs.at(path)
+        assert program is not None, "its file is known"
+        line = SourceLine(point.file, point.line)
+        try:
+            found = program.places.of_target(line, f"{point.file}:{point.line}", Rules.UPROBE)
+        except (PlaceError, ImageError) as error:
+            raise PointRefusedError(f"{path}: {error}") from error
+        return [one.link for one in found if one.image is program.program.main.image]
+
+    # -- types ----------------------------------------------------------------------------
+
+    def arguments(self, point: AttachPoint) -> dict[str, tuple[DataType, int | None]] | None:
+        """The parameters of a function by name; None where nothing tells them.
+
+        Returns:
+            Of each its type, and the number of the word that holds the value at the function's
+            entry as `arg0` has them; None where no word of the convention does.
+        """
+        scope = self._scope(point)
+        try:
+            listed = None if scope is None else scope.entry_places()
+        except VariableError:
+            return None
+        if listed is None:
+            return None
+        return {one.name: (one.type, self._number(one.type, at)) for one, at in listed}
+
+    def result(self, point: AttachPoint) -> DataType | None:
+        """The type of what a function returns; None where nothing tells that."""
+        scope = self._scope(point)
+        try:
+            return None if scope is None else scope.result()[0]
+        except VariableError:
+            return None
+
+    def _scope(self, point: AttachPoint) -> ScopeVariables | None:
+        """The variables at a place without globs; None where none are known."""
+        if has_glob(point.target + point.function) or point.provider not in USERS:
+            return None
+        try:
+            site = next(iter(self.sites(point)), None)
+            program = None if site is None else self._programs.at(site.path)
+            if site is None or program is None:
+                return None
+            file = program.program.main
+            place = program.places.at(file, site.link, Rules.UPROBE, point.text)
+        except (ProbeError, ImageError):
+            return None
+        return program.lookup.scope_at(place)
+
+    def _number(self, kind: DataType, where: VariableLocation) -> int | None:
+        if kind.size is None or kind.size > _WORD:
+            return None
+        if where.where is Where.REGISTER:
+            return self._numbers.get(where.register)
+        term = where.term
+        is_above = where.where is Where.MEMORY and term.register == self._sp and not term.derefs
+        if not is_above or term.offset < _WORD or term.offset % _WORD:
+            return None
+        return len(self._numbers) + term.offset // _WORD - 1
+
+    @cached_property
+    def _numbers(self) -> dict[int, int]:
+        """Numbers of arguments by the register that holds each, as DWARF counts registers."""
+        numbers = {one.name: one.dwarf for one in self._arch.registers if one.dwarf is not None}
+        return {numbers[name]: at for at, name in enumerate(ARGUMENT_REGISTERS)}
+
+    @cached_property
+    def _sp(self) -> int | None:
+        sp = self._arch.roles.sp
+        return next((one.dwarf for one in self._arch.registers if one.name == sp), None)
+
+    # -- symbols --------------------------------------------------------------------------
 
     def symbol(self, target: str, name: str) -> tuple[str, ElfImage, Symbol] | None:
         """A symbol of the file that a probe is of; None where there is none."""

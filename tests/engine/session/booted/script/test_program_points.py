@@ -1,6 +1,7 @@
 """Places of scripts in programs of a booted system: names, patterns, markers, refusals."""
 
 import stat
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -38,6 +39,77 @@ def points(tmp_path_factory: pytest.TempPathFactory) -> ProgramPoints:
     arch = by_name("x86_64")
     assert arch is not None
     return ProgramPoints(arch, BootFiles(lambda: ramdisk(program)))
+
+
+C_SOURCE = """
+struct pair { long first, second; };
+enum colour { RED, GREEN };
+struct node { int value; struct node *next; };
+__attribute__((noinline)) int visit(struct node *p, double scale, signed char depth,
+                                    enum colour colour, struct pair pair, long a, long b, int c,
+                                    short d, struct node all) {
+    for (; p; p = p->next)
+        a += p->value;
+    return a + b + c + d + pair.first + all.value + depth + colour + (int)scale;
+}
+void nothing(void) { __asm__ volatile(""); }
+int main(int argc, char **argv) {
+    struct node end = {3, 0}, first = {1, &end};
+    nothing();
+    return visit(&first, argc, 3, GREEN, (struct pair){1, 2}, 4, 5, 6, 7, end);
+}
+"""
+
+
+@pytest.fixture(scope="module", params=["-O0", "-O1"])
+def described(
+    tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest
+) -> BootFiles:
+    """A system with a program that has debug information."""
+    folder = tmp_path_factory.mktemp("described")
+    (folder / "visit.c").write_text(C_SOURCE)
+    program = folder / "visit"
+    words = ("gcc", "-g", request.param, "-static-pie", "-o", str(program), "visit.c")
+    subprocess.run(words, cwd=folder, check=True)
+    return BootFiles(lambda: ramdisk(program))
+
+
+def test_parameters_have_their_types_and_words(described: BootFiles) -> None:
+    """Integers in registers first, then on the stack; what no word holds has no number."""
+    arch = by_name("x86_64")
+    assert arch is not None
+    points = ProgramPoints(arch, described)
+    found = points.arguments(point("uprobe:/bin/small:visit"))
+    assert found is not None
+    names = ("p", "scale", "depth", "colour", "pair", "a", "b", "c", "d", "all")
+    numbers = (0, None, 1, 2, None, 5, 6, 7, 8, None)
+    assert {name: number for name, (_, number) in found.items()} == dict(
+        zip(names, numbers, strict=True)
+    )
+    assert found["depth"][0].size == 1
+    result = points.result(point("uretprobe:/bin/small:visit"))
+    assert result is not None
+    assert result.size == 4
+    assert points.arguments(point("uprobe:/bin/small:nothing")) == {}
+    for text in ("uprobe:/bin/small:vis*", "uprobe:/bin/small:visit+4", "uprobe:/bin/none:main"):
+        assert points.arguments(point(text)) is None
+
+
+def test_lines_of_source_are_places(described: BootFiles) -> None:
+    arch = by_name("x86_64")
+    assert arch is not None
+    points = ProgramPoints(arch, described)
+    wanted = point("uprobe:/bin/small@visit.c:9")
+    assert points.expanded(wanted) == [wanted]
+    file = described.file("/bin/small")
+    assert file is not None
+    function = file.symbols.find("visit")
+    assert function is not None
+    sites = points.sites(wanted)
+    assert sites
+    assert all(function.address < one.link < function.address + function.size for one in sites)
+    with pytest.raises(ProbeError, match="no code at or behind line 900"):
+        points.expanded(point("uprobe:/bin/small@visit.c:900"))
 
 
 def ramdisk(program: Path) -> RamdiskRoot:
@@ -103,7 +175,7 @@ def test_sites_are_offsets_in_the_file(points: ProgramPoints) -> None:
         ("uprobe:/bin/*:main", "name one file of the booted system"),
         ("uprobe:/bin/script:main", "is a script for /bin/sh"),
         ("uprobe:small:walk+0x1000", "Offset outside the function bounds ('walk' size is"),
-        ("uprobe:/bin/small@small.c:3", "lines of programs of a booted system are not known"),
+        ("uprobe:/bin/small@small.c:3", "no file of the program has line information"),
         ("uprobe:small:0x10", "Could not resolve address: small:0x10"),
         ("usdt:libzoo:zoo:counted", "has a semaphore, a counter in the program's memory"),
     ],
