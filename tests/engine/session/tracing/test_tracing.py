@@ -179,7 +179,7 @@ def test_missed_hits_are_reported() -> None:
         def inside(probe: Kprobe, regs: PtRegs) -> None:
             point = probing.manager.points[tracing.events["g", "x"].probes[0].addr or 0]
             probing.manager.hits.enter_again(point)
-            probing.manager.hits.idle()
+            probing.manager.hits.current.end()
             seen.append(regs.ip)
 
         place = probing.verdicts.places.resolve("main")[0]
