@@ -52,17 +52,18 @@ def split_flags(text: str) -> tuple[ApplyFlags, str]:
 
 
 class ApplyWords:
-    """Carries words out for frames and threads, and into pipes.
+    """Carries words out for frames and threads, and into pipes."""
 
-    Attributes:
-        line: carries a word out.
-    """
-
-    def __init__(self, debugger: Debugger, looking: Looking, tasks: ThreadWords) -> None:
-        """Apply words to a debugger's guest."""
+    def __init__(
+        self,
+        debugger: Debugger,
+        looking: Looking,
+        tasks: ThreadWords,
+        line: Callable[[str], object],
+    ) -> None:
+        """Apply words to a debugger's guest; `line` carries one out."""
         self._debugger, self._looking, self._tasks = debugger, looking, tasks
-        self.line: Callable[[str], object] = lambda text: None
-        tasks.apply = self._thread_apply
+        self._line = line
 
     # -- one word, several times ------------------------------------------------------------
 
@@ -72,7 +73,7 @@ class ApplyWords:
         trouble: KprobeTuiError | None = None
         with debugger.captured() as printed:
             try:
-                self.line(text)
+                self._line(text)
             except KprobeTuiError as error:
                 trouble = error
         if trouble is not None and flags.silent:
@@ -190,6 +191,16 @@ class ApplyWords:
 
     # -- threads ----------------------------------------------------------------------------
 
+    def thread(self, rest: str) -> None:
+        """Look at another thread: thread NUMBER; thread apply NUMBER...|all WORD.
+
+        `thread name NAME` names the one that is looked at, `thread find REGEXP` finds by name.
+        """
+        if rest.startswith("apply"):
+            self._thread_apply(rest.removeprefix("apply").strip())
+        else:
+            self._tasks.thread(rest)
+
     def _thread_apply(self, rest: str) -> None:
         """Carry a word out for several threads, the newest first as gdb does for all."""
         debugger = self._debugger
@@ -233,13 +244,13 @@ class ApplyWords:
         """Carry a word out for all threads, without errors: thread apply all -s WORD."""
         if not rest:
             raise CommandError("Please specify a command to apply on all threads")
-        self._tasks.thread(f"apply all -s {rest}")
+        self._thread_apply(f"all -s {rest}")
 
     def tfaas(self, rest: str) -> None:
         """Carry a word out for all frames of all threads, without errors."""
         if not rest:
             raise CommandError("Please specify a command to apply on all frames of all threads")
-        self._tasks.thread(f"apply all -s -- frame apply all -s {rest}")
+        self._thread_apply(f"all -s -- frame apply all -s {rest}")
 
     # -- the host ---------------------------------------------------------------------------
 
@@ -259,7 +270,7 @@ class ApplyWords:
             raise CommandError("Missing SHELL_COMMAND")
         debugger = self._debugger
         with debugger.captured() as printed:
-            self.line(word)
+            self._line(word)
         done = subprocess.run(
             command,
             shell=True,

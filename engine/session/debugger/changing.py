@@ -19,17 +19,13 @@ _SETTING: Final = re.compile(r"[a-z][a-z-]+\s+[\w\"'/]")
 
 
 class Changing:
-    """Changes variables, registers and memory, arguments and the environment.
+    """Changes variables, registers and memory, arguments and the environment."""
 
-    Attributes:
-        user_words: gives the words of the user's own, and their lines.
-    """
-
-    def __init__(self, debugger: Debugger) -> None:
-        """Change a debugger's guest."""
+    def __init__(self, debugger: Debugger, defined: Mapping[str, tuple[ScriptLine, ...]]) -> None:
+        """Change a debugger's guest; `defined`: the words of the user's own, and their lines."""
         self._debugger = debugger
         self._warned = False
-        self.user_words: Callable[[], Mapping[str, tuple[ScriptLine, ...]]] = dict
+        self._user_words = defined
 
     def set_other(self, rest: str) -> None:
         """Change a setting of gdb's, or what an expression changes."""
@@ -232,13 +228,13 @@ class Changing:
 
     def _show_user(self, name: str) -> None:
         """The lines of a word of the user's own; of all without a name."""
-        for key, lines in self.user_words().items():
+        for key, lines in self._user_words.items():
             if name in ("", key):
                 self._debugger.put(f'User command "{key}":')
                 for line in lines_of(lines, "  "):
                     self._debugger.put(line)
                 self._debugger.put("")
-        if name and name not in self.user_words():
+        if name and name not in self._user_words:
             raise CommandError("Not a user command.")
 
     def _show_values(self, rest: str) -> None:

@@ -20,16 +20,14 @@ _USAGE: Final = "goroutine NUMBER [WORD], or goroutine all WORD"
 
 
 class GoroutineWords:
-    """Looks at the goroutines of a debugger's guest.
+    """Looks at the goroutines of a debugger's guest."""
 
-    Attributes:
-        line: carries a word out.
-    """
-
-    def __init__(self, debugger: Debugger, looking: Looking) -> None:
-        """Look at those of a debugger's guest."""
+    def __init__(
+        self, debugger: Debugger, looking: Looking, line: Callable[[str], object]
+    ) -> None:
+        """Look at those of a debugger's guest; `line` carries a word out."""
         self._debugger, self._looking = debugger, looking
-        self.line: Callable[[str], object] = lambda text: None
+        self._line = line
 
     # -- the list ---------------------------------------------------------------------------
 
@@ -92,7 +90,7 @@ class GoroutineWords:
             number = debugger.value(which).number
             if word:
                 with GoroutineVisit(debugger, number):
-                    self.line(word)
+                    self._line(word)
                 return
             said = self._choose(number)
             debugger.put(f"[Switching to {said}]")
@@ -116,7 +114,7 @@ class GoroutineWords:
             debugger.put(f"Goroutine {one.id} ({one.status}):")
             try:
                 with GoroutineVisit(debugger, one.id):
-                    self.line(word)
+                    self._line(word)
             except KprobeTuiError as error:
                 debugger.put(message(error))
 

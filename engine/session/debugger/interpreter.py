@@ -79,10 +79,10 @@ class Interpreter:
                 BlockWord(("if",), self._if),
                 BlockWord(("while",), self._while),
             ),
+            line=self.line,
+            defined=self._defined,
+            at_stop=lambda: self._hook("hook-stop"),
         )
-        self.words.applying.line = self.words.goroutines.line = self.line
-        self.words.changing.user_words = lambda: self._defined
-        self.words.moving.at_stop = lambda: self._hook("hook-stop")
 
     @cached_property
     def completing(self) -> "Completing":
@@ -170,7 +170,7 @@ class Interpreter:
         Raises:
             KprobeTuiError: a command of a breakpoint fails.
         """
-        self.words.moving.tell_stop()
+        self.words.reports.tell_reached()
         self._act()
 
     def file(self, path: str) -> None:
