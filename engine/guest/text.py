@@ -64,6 +64,11 @@ def _patch(value: bytes, original: bytes, mask: bytes) -> Patch:
     return Patch(value, original, mask)
 
 
+def no_own_page(page: int) -> bool:
+    """Show no page of the guest's own in place of a shared one."""
+    return False
+
+
 class TextOverlay:
     """The patches of one guest.
 
@@ -74,14 +79,16 @@ class TextOverlay:
         changes: counts changes of what is planted.
     """
 
-    def __init__(self, memory: Memory, cpu: Cpu) -> None:
+    def __init__(
+        self, memory: Memory, cpu: Cpu, own_page: Callable[[int], bool] = no_own_page
+    ) -> None:
         self._memory = memory
         self._cpu = cpu
         self._patches: dict[int, Patch] = {}
         self._lifted: set[int] = set()  # of these the ones whose bytes are not in memory now
         self._pages: dict[int, list[int]] = {}
         self.on_lost: Callable[[int, str], None] = lambda address, why: None
-        self.own_page: Callable[[int], bool] = lambda page: False
+        self.own_page = own_page
         self.changes = 0
         memory.bytes.before_write = self._before_write
         memory.bytes.after_write = self._written

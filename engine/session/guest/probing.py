@@ -22,12 +22,8 @@ from engine.probes.manager import ProbeManager
 from engine.probes.return_catcher import Noted
 from engine.probes.site import InMemory
 from engine.session.guest.guest_code import KnownFiles
-from engine.session.guest.probed_space import (
-    ProbedSpace,
-    ProbingRules,
-    Wanted,
-    twin_of,
-)
+from engine.session.guest.probed_space import ProbedSpace, ProbingRules
+from engine.session.guest.wanted_probes import Wanted, twin_of
 from engine.session.program.places import Place, guest_address
 from engine.session.program.verdicts import Verdicts
 
@@ -175,7 +171,7 @@ class Probing:
 
     def where(self, name: str) -> int | None:
         """Address of a symbol in the first process; None while its file is not mapped."""
-        return self.first.where(name)
+        return self.first.addresses.where(name)
 
     def standing(self) -> tuple[int, int]:
         """(tick, address) of the program's own next instruction, of a guest that stands.
@@ -213,7 +209,7 @@ class Probing:
 
     def waits(self, place: Place) -> bool:
         """True if all probes in a place's file wait until the first process maps it."""
-        return len(self.spaces) == 1 and self.first.waits(place)
+        return len(self.spaces) == 1 and self.first.addresses.waits(place)
 
     def wait(self, wanted: Wanted) -> None:
         """Have a probe wait for its file (see `waits`)."""
@@ -254,7 +250,7 @@ class Probing:
         good: list[Wanted] = []
         first = self.first
         for one in wanted:
-            address = first.address(one.place)
+            address = first.addresses.of(one.place)
             try:
                 self._allow_return(one)
                 if address is not None and (one.traces or address not in first.manager.points):

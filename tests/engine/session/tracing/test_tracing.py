@@ -10,7 +10,7 @@ from engine.arch.plan import Mode
 from engine.errors import CommandError, ProbeError, ProbeSyntaxError
 from engine.probes.kprobe import Kprobe
 from engine.probes.regs import PtRegs
-from engine.session.guest.probed_space import Wanted
+from engine.session.guest.wanted_probes import Wanted
 from engine.session.protocol.requests import TraceOptions
 from engine.session.tracing.listing import TraceListing
 from engine.session.tracing.tracing import Tracing
