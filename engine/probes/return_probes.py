@@ -14,7 +14,7 @@ from engine.probes.target import ProbeTarget
 
 
 class ReturnProbes:
-    """Registers return probes with the catcher of their returns; the catcher's `ReturnHost`.
+    """Registers return probes with the catcher of their returns.
 
     Attributes:
         target: the guest.
@@ -43,7 +43,7 @@ class ReturnProbes:
         Raises:
             CommandError: the architecture cannot catch returns in that way.
         """
-        self.target = target
+        self.target: ProbeTarget = target
         self._admission = admission
         self._arming = arming
         self._breakpoints = breakpoints
