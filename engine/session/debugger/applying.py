@@ -11,8 +11,9 @@ from engine.errors import CommandError, KprobeTuiError
 from engine.language.value_types import INT
 from engine.language.values import made
 from engine.message_text import bare_name
-from engine.session.debugger.debugger import Debugger, message
+from engine.session.debugger.debugger import Debugger
 from engine.session.debugger.looking import Looking
+from engine.session.debugger.output import message
 from engine.session.debugger.tasks import ThreadVisit, ThreadWords
 
 _MOST: Final = 10_000
@@ -71,7 +72,7 @@ class ApplyWords:
         """Carry a word out under a heading, which is left out where it has nothing to say."""
         debugger = self._debugger
         trouble: KprobeTuiError | None = None
-        with debugger.captured() as printed:
+        with debugger.output.captured() as printed:
             try:
                 self._line(text)
             except KprobeTuiError as error:
@@ -170,7 +171,7 @@ class ApplyWords:
         selected = debugger.frames.selected
         try:
             for number in numbers:
-                debugger.breathe()
+                debugger.output.breathe()
                 if number >= len(debugger.frames.all):
                     break  # the word has let the guest move
                 debugger.frames.select(number)
@@ -229,7 +230,7 @@ class ApplyWords:
         elif not match[1].startswith("all"):
             chosen = _listed(match[1])
         for number in chosen:
-            debugger.breathe()
+            debugger.output.breathe()
             tid = every.get(number)
             if tid is None:
                 debugger.complain(f"warning: Unknown thread {number}")
@@ -269,7 +270,7 @@ class ApplyWords:
         if not command.strip():
             raise CommandError("Missing SHELL_COMMAND")
         debugger = self._debugger
-        with debugger.captured() as printed:
+        with debugger.output.captured() as printed:
             self._line(word)
         done = subprocess.run(
             command,
@@ -280,7 +281,7 @@ class ApplyWords:
             stderr=subprocess.STDOUT,
         )
         debugger.write(done.stdout.decode(errors="replace"))
-        debugger.set_convenience("_shell_exitcode", made(INT, done.returncode, "little"))
+        debugger.kept.set("_shell_exitcode", made(INT, done.returncode, "little"))
 
 
 def _listed(text: str) -> list[int]:

@@ -183,7 +183,7 @@ class Changing:
                 put(f'Environment variable "{name}" not defined.')
         elif word in ("convenience", "conv"):
             debugger = self._debugger
-            for key, item in reversed(debugger.convenience.items()):
+            for key, item in reversed(debugger.kept.variables.items()):
                 put(f"${key} = {debugger.frames.printer(debugger.scope).text(item)}")
         elif word == "user":
             self._show_user(name.strip())
@@ -240,10 +240,10 @@ class Changing:
     def _show_values(self, rest: str) -> None:
         """The last ten values that were printed, or ten around a number."""
         debugger = self._debugger
-        known = len(debugger.printed)
+        known = len(debugger.kept.history)
         first = max(debugger.number(rest) - 5, 1) if rest else max(known - 9, 1)
         for number in range(first, min(first + 10, known + 1)):
-            text = debugger.frames.printer(debugger.scope).text(debugger.printed[number - 1])
+            text = debugger.frames.printer(debugger.scope).text(debugger.kept.history[number - 1])
             debugger.put_value(f"${number} = {text}")
 
     def _show_setting(self, rest: str) -> None:

@@ -9,8 +9,9 @@ from typing import Final
 
 from engine.errors import CommandError, KprobeTuiError
 from engine.message_text import counted
-from engine.session.debugger.debugger import Debugger, message
+from engine.session.debugger.debugger import Debugger
 from engine.session.debugger.looking import Looking
+from engine.session.debugger.output import message
 from engine.session.inspect.goroutine_views import GoroutineViews
 from engine.session.inspect.goroutines import MOST
 from engine.session.protocol import commands as cmd
@@ -109,7 +110,7 @@ class GoroutineWords:
         if not listed.listed and listed.why:
             raise CommandError(listed.why)
         for one in listed.listed:
-            debugger.breathe()
+            debugger.output.breathe()
             debugger.put("")
             debugger.put(f"Goroutine {one.id} ({one.status}):")
             try:

@@ -150,9 +150,9 @@ class StopReports:
                         debugger.put(f"{culprit} hit {line}" if hit else line)
                     continue
                 if isinstance(stop, UserBreakpoint):
-                    debugger.set_convenience("_hit_bpnum", made(INT, stop.number, "little"))
+                    debugger.kept.set("_hit_bpnum", made(INT, stop.number, "little"))
                     part = made(INT, stop.hit_number, "little")
-                    debugger.set_convenience("_hit_locno", part)
+                    debugger.kept.set("_hit_locno", part)
                 culprit = debugger.threads.culprit
                 text = (f"{culprit} hit " if culprit else "") + stop.label + text
                 debugger.put("")
@@ -204,14 +204,14 @@ class StopReports:
             name, text = signal_name(end.signal), signal_text(end.signal)
             debugger.put("")
             debugger.put(f"Program terminated with signal {name}, {text}.")
-            debugger.set_convenience("_exitsignal", made(INT, end.signal, "little"))
+            debugger.kept.set("_exitsignal", made(INT, end.signal, "little"))
             if debugger.started:
                 self.tell_place()
             else:
                 debugger.put("The program no longer exists.")
             return
         code = debugger.control.view().exit_code or 0
-        debugger.set_convenience("_exitcode", made(INT, code, "little"))
+        debugger.kept.set("_exitcode", made(INT, code, "little"))
         if end is not None and end.limit:
             debugger.put(f"[Inferior 1 (process {pid}) stopped: {end.limit}]")
         elif code:

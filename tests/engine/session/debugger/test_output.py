@@ -7,7 +7,7 @@ from cguest import CHECKOUT
 from gdbwords import said
 
 from engine.errors import CommandError
-from engine.session.debugger.output_log import OutputLog
+from engine.session.debugger.output import OutputLog
 from engine.session.debugger.settings import SettingValues
 from engine.session.protocol.config import GuestConfig
 
