@@ -7,7 +7,7 @@ from typing import Final
 
 from engine.errors import CommandError
 from engine.language.evaluation import evaluate
-from engine.language.printing import FORMATS
+from engine.language.format_letters import FORMATS
 from engine.language.reach import Reach
 from engine.language.value_types import CType
 from engine.session.control.control import Control

@@ -13,9 +13,10 @@ from engine.image.datatypes import TypeKind
 from engine.image.scopes import Variable
 from engine.language import value_types as ct
 from engine.language.evaluation import type_of
+from engine.language.format_letters import FORMATS, lines_of, printed
 from engine.language.languages import C
+from engine.language.memory_texts import marked_error
 from engine.language.print_options import PrintOptions
-from engine.language.printing import FORMATS, lines_of, marked_error, printed
 from engine.language.register_types import number_of
 from engine.language.tokens import characters
 from engine.language.type_flags import split_flags
