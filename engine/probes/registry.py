@@ -111,12 +111,14 @@ class ProbeRegistry:
         self._admission.settled()
         self.asked.update(dict.fromkeys(p for p in done if not p.machinery and not p.stops))
         self._points.update(fresh)
-        self._return_probes.admit([probe for probe in done if isinstance(probe, Kretprobe)])
+        returns = [probe for probe in done if isinstance(probe, Kretprobe)]
+        if returns:
+            self._return_probes.admit(returns)
         enabled = [at for at, point in fresh.items() if at in known or point.enabled()]
         self._arming.arm([fresh[at] for at in enabled], known)
         for address in {probe.addr for probe in done if probe.addr not in fresh}:
             self._arming.refresh(self._points[address or 0])
-        if any(isinstance(probe, Kretprobe) for probe in done):
+        if returns:
             self._return_probes.armed()
 
     def follow(

@@ -1,5 +1,6 @@
 """Addresses of places and symbols of a program's files in one address space."""
 
+from collections import Counter
 from collections.abc import Iterator
 from collections.abc import Mapping as Map
 
@@ -10,7 +11,6 @@ from engine.session.guest.user_files import UserFiles
 from engine.session.program.places import Place, Places, guest_address, shows_file
 
 Mapped = tuple[Mapping, ...]
-_File = tuple[tuple[int, int], str]
 
 
 class SpaceAddresses:
@@ -125,13 +125,8 @@ def mapped_again(memory: Memory, start: int, size: int) -> Mapped:
     found = [m for m in memory.overlapping(start, start + size) if _is_code(m)]
     if not found:
         return ()
-    wanted = {_file(mapping) for mapping in found}
-    seen: set[_File] = set()
-    often: set[_File] = set()
-    for mapping in memory.mappings:
-        if _is_code(mapping) and (file := _file(mapping)) in wanted:
-            (often if file in seen else seen).add(file)
-    return tuple(mapping for mapping in found if _file(mapping) in often)
+    times = Counter((m.inode, m.name) for m in memory.mappings if _is_code(m))
+    return tuple(m for m in found if times[m.inode, m.name] > 1)
 
 
 def addresses_in(place: Place, mappings: Mapped) -> Iterator[int]:
@@ -146,7 +141,3 @@ def addresses_in(place: Place, mappings: Mapped) -> Iterator[int]:
 
 def _is_code(mapping: Mapping) -> bool:
     return bool(mapping.perms & EXECUTE) and mapping.name.startswith("/")
-
-
-def _file(mapping: Mapping) -> _File:
-    return mapping.inode, mapping.name
