@@ -119,7 +119,7 @@ class ProbeRegistry:
         for address in {probe.addr for probe in done if probe.addr not in fresh}:
             self._arming.refresh(self._points[address or 0])
         if returns:
-            self._return_probes.armed()
+            self._return_probes.catcher.armed()
 
     def follow(
         self, points: Mapping[int, ProbePoint], twin: Callable[[Kprobe], Kprobe | None]
@@ -147,7 +147,7 @@ class ProbeRegistry:
             self._return_probes.admit([one for one in probes if isinstance(one, Kretprobe)])
         self._arming.arm([point for point in fresh if point.enabled() and not point.covered])
         if any(isinstance(probe, Kretprobe) for point in fresh for probe in point.probes):
-            self._return_probes.armed()
+            self._return_probes.catcher.armed()
 
     def _plain_point(self, probe: Kprobe, address: int, insn: PlainInsn) -> ProbePoint:
         admission = self._admission

@@ -61,10 +61,6 @@ class ReturnProbes:
         for probe in probes:
             self.catcher.admit(probe)
 
-    def armed(self) -> None:
-        """Return probes are armed."""
-        self.catcher.armed()
-
     def dismiss(self, probes: Sequence[Kretprobe]) -> None:
         """Return probes are gone."""
         if not probes:

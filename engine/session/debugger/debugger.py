@@ -121,7 +121,7 @@ class Debugger:
             remote: the words come from a client of a server.
         """
         self.control = control
-        self.settings = SettingValues()
+        self.settings = SettingValues(self._set)
         if attached:  # as the panes beside the words have instructions
             self.settings.begin("disassembly-flavor", "intel")
         own = OwnFunctions(self)
@@ -226,7 +226,6 @@ class Debugger:
             self.files.loaded_names,
             self.stored,
         )
-        self.settings.changed = self._set
 
     def _set(self) -> None:
         """A setting has changed."""

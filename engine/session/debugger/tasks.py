@@ -66,7 +66,7 @@ class ThreadWords:
         chosen = debugger.thread
         wanted = rest.split()
         rows: list[tuple[str, str, str, str]] = []
-        for number, tid in self._numbers().items():
+        for number, tid in debugger.threads.numbers().items():
             if wanted and str(number) not in wanted:
                 continue
             with ThreadVisit(debugger, tid):
@@ -86,7 +86,7 @@ class ThreadWords:
         if not debugger.started:
             known = "No thread selected" if not rest else f"Unknown thread {rest}."
             raise CommandError(known)
-        numbers = self._numbers()
+        numbers = debugger.threads.numbers()
         if not rest:
             number = next((n for n, tid in numbers.items() if tid == debugger.thread), 0)
             debugger.put(f"[Current thread is {number} ({debugger.threads.text()})]")
@@ -112,7 +112,7 @@ class ThreadWords:
         except re.error as error:
             raise CommandError(f"Invalid regexp: {error}") from None
         found = False
-        for number, tid in self._numbers().items():
+        for number, tid in debugger.threads.numbers().items():
             name, target = debugger.threads.name(tid), debugger.threads.text(tid)
             for what, text in (("name", name), ("target id", target)):
                 if pattern.search(text):
@@ -120,10 +120,6 @@ class ThreadWords:
                     found = True
         if not found:
             debugger.put(f"No threads match '{rest}'")
-
-    def _numbers(self) -> dict[int, int]:
-        """Numbers of the threads there are, to their ids."""
-        return self._debugger.threads.numbers()
 
     def _choose(self, tid: int) -> None:
         debugger = self._debugger
