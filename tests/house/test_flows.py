@@ -28,7 +28,7 @@ OURS = f"{Path(engine.__file__).parent}/"
 
 # Functions and files of each action.
 CEILINGS = {
-    "define": (525, 110),
+    "define": (520, 109),
     "step": (328, 93),
     "seek": (569, 139),
     "check": (553, 74),

@@ -1,6 +1,7 @@
 """Conditions of stops, and other questions that are asked at their hits."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from engine.errors import CommandError
@@ -80,40 +81,25 @@ class StopConditions:
 
     def holds(self, stop: UserStop) -> bool:
         """A stop's condition, asked at its hit."""
-        self._debugger.frames.moved()
-        self.asking = True
-        try:
-            scope = (
-                self._debugger.bare_scope
-                if stop.anywhere
-                else self._debugger.frames.innermost_scope()
-            )
-            tree = stop.tree
-            value = (
-                evaluate(stop.condition, scope)
-                if tree is None
-                else evaluator_of(scope).value(tree)
-            )
-            return value.truth
-        except TROUBLE as error:
-            self._debugger.put("Error in testing breakpoint condition:")
-            self._debugger.put(message(error))
-            return True
-        finally:
-            self.asking = False
-            self._debugger.frames.moved()
+        debugger, tree = self._debugger, stop.tree
+        with self._asked():
+            try:
+                inner = debugger.frames.innermost_scope
+                scope = debugger.bare_scope if stop.anywhere else inner()
+                if tree is None:
+                    return evaluate(stop.condition, scope).truth
+                return evaluator_of(scope).value(tree).truth
+            except TROUBLE as error:
+                debugger.put("Error in testing breakpoint condition:")
+                debugger.put(message(error))
+                return True
 
     def texts_at_hit(self, expressions: Iterable[str]) -> list[str]:
         """Values of expressions at a hit, as `print` writes them, or why there is none."""
-        self._debugger.frames.moved()
-        self.asking = True
-        try:
+        with self._asked():
             scope = self._debugger.frames.innermost_scope()
             printer = self._debugger.frames.printer(scope)
             return [_text_of(printer, scope, one) for one in expressions]
-        finally:
-            self.asking = False
-            self._debugger.frames.moved()
 
     def at_hit(self, ask: Callable[[], object]) -> None:
         """Ask about the innermost frame at a hit, without a stop.
@@ -121,10 +107,16 @@ class StopConditions:
         Raises:
             KprobeTuiError: what was asked cannot be answered.
         """
+        with self._asked():
+            ask()
+
+    @contextmanager
+    def _asked(self) -> Iterator[None]:
+        """A question at a hit: frames are those of that moment meanwhile."""
         self._debugger.frames.moved()
         self.asking = True
         try:
-            ask()
+            yield
         finally:
             self.asking = False
             self._debugger.frames.moved()

@@ -201,7 +201,8 @@ class Probing:
         asked = list(wanted)
         first = self.first
         for one in asked:
-            self._allow_return(one)
+            if isinstance(one.probe, Kretprobe):
+                self._allow_return(one, one.probe)
         first.place(asked)
         for space in self.spaces.values() if self._follows else ():
             if space is not first:
@@ -215,15 +216,15 @@ class Probing:
         """Have a probe wait for its file (see `waits`)."""
         self.first.pending.append(wanted)
 
-    def _allow_return(self, one: Wanted) -> None:
+    def _allow_return(self, one: Wanted, probe: Kretprobe) -> None:
         """Refuse a return probe whose trampoline would damage the program.
 
         Raises:
             ProbeRejectedError: strict mode does not take it.
         """
-        manager, probe = self.first.manager, one.probe
+        manager = self.first.manager
         strict = (probe.mode or manager.mode) is Mode.STRICT
-        if not strict or not isinstance(probe, Kretprobe) or manager.returns.trampoline is None:
+        if not strict or manager.returns.trampoline is None:
             return
         from engine.session.program.return_places import refusal, spoiled_return  # few have one
 
@@ -252,7 +253,8 @@ class Probing:
         for one in wanted:
             address = first.addresses.of(one.place)
             try:
-                self._allow_return(one)
+                if isinstance(one.probe, Kretprobe):
+                    self._allow_return(one, one.probe)
                 if address is not None and (one.traces or address not in first.manager.points):
                     first.settle(one, address)
             except ProbeRejectedError as error:

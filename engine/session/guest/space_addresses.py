@@ -3,12 +3,15 @@
 from collections import Counter
 from collections.abc import Iterator
 from collections.abc import Mapping as Map
+from typing import TYPE_CHECKING
 
 from engine.cpu.ram import EXECUTE, PAGE
 from engine.guest.memory import Mapping, Memory
 from engine.linux.space import AddressSpace
-from engine.session.guest.user_files import UserFiles
 from engine.session.program.places import Place, Places, guest_address, shows_file
+
+if TYPE_CHECKING:
+    from engine.session.guest.user_files import UserFiles  # of few guests
 
 Mapped = tuple[Mapping, ...]
 
@@ -16,7 +19,7 @@ Mapped = tuple[Mapping, ...]
 class SpaceAddresses:
     """Says where in one address space a place of a file is, as its mappings are now."""
 
-    def __init__(self, space: AddressSpace, places: Places, users: UserFiles | None) -> None:
+    def __init__(self, space: AddressSpace, places: Places, users: "UserFiles | None") -> None:
         """Nothing is known yet.
 
         Args:

@@ -51,11 +51,6 @@ class TracedProbes:
         if main is not None:
             main._beside.append(self)
 
-    def of_events(self) -> list[Kprobe]:
-        """The probes of the trace's events, each once."""
-        found = (probe for event in self._events.values() for probe in event.probes)
-        return list(dict.fromkeys(found))
-
     def lacking(self) -> list[Kprobe]:
         """Probes with hits that were not served; those without an event come last."""
         mine = [p for event in self._events.values() for p in event.probes if _lacks(p)]
@@ -79,7 +74,8 @@ class TracedProbes:
 
     def unreturned(self) -> Iterator[Report]:
         """Remarks about calls of Go programs whose return was not seen."""
-        returns = [one for one in self.of_events() if isinstance(one, Kretprobe)]
+        probes = (probe for event in self._events.values() for probe in event.probes)
+        returns = list(dict.fromkeys(one for one in probes if isinstance(one, Kretprobe)))
         if any(probe.left or probe.active for probe in returns):
             yield from unreturned(self._manager, returns)
 

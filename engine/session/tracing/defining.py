@@ -258,7 +258,8 @@ class Definitions:
                 hint = f"; the nearest place that would do is {nearest:#x}" if nearest else ""
                 why = f"{item.place.name}: {verdict.reason} ({verdict.errno}){hint}"
                 raise _explained(definition, code, why)
-            self._warn(definition, item)
+            if verdict.errors:
+                self._warn(definition, item)
         if not placed:
             why = self._probing.verdicts.unhit(definition)
             self._session.remarks.append(Report((f"{definition.command}: {why}",)))
