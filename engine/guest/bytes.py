@@ -4,14 +4,16 @@ import ctypes
 import struct
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final
 
-from engine.cpu.base import Stop
 from engine.cpu.ram import EXECUTE, PAGE, READ, WRITE, Ram
 from engine.errors import GuestFaultError
 from engine.guest import mapping as vm
 from engine.guest.mappingtable import MappingTable
 from engine.guest.translations import Translations
+
+if TYPE_CHECKING:
+    from engine.guest.watched import WatchedMemory
 
 _SHORT: Final = struct.Struct("64s")
 """Looked at first for the end of a string."""
@@ -19,28 +21,6 @@ _AROUND: Final = 1 << 16
 """Bytes around a page of a file that comes (fault_around_bytes)."""
 _UNTOUCHED: Final = -1
 """In place of an arena offset: there are no pages yet."""
-
-
-class ByteWatcher(Protocol):
-    """Sees copies in and out of memory that are watched."""
-
-    def read(self, address: int, size: int) -> None:
-        """Bytes have been copied out."""
-
-    def write(self, address: int, size: int) -> None:
-        """Bytes are about to be overwritten."""
-
-    def written(self, address: int, size: int) -> None:
-        """They have been."""
-
-    def loaded(self, address: int, size: int) -> None:
-        """An instruction that is carried out by the engine has read bytes."""
-
-    def refused(self, stop: Stop, call: Callable[[], Stop | None] | None = None) -> Stop | None:
-        """An access was refused: what is left of that, None where it has been carried out."""
-
-    def carry_out(self, call: Callable[[], Stop | None]) -> Stop | None:
-        """Let the processor execute an instruction of the program by a call that does so."""
 
 
 class MappedBytes:
@@ -69,7 +49,7 @@ class MappedBytes:
         self.closed = closed
         self.before_write: Callable[[int, int], None] = lambda address, size: None
         self.after_write: Callable[[int, int], None] = lambda address, size: None
-        self.watcher: ByteWatcher | None = None
+        self.watcher: WatchedMemory | None = None
         self.on_exhausted: Callable[[int], None] = lambda address: None
         self.written: Callable[[int, bytes, bool], None] | None = None
         self.provide: Callable[[int, str], bool] = lambda address, access: False

@@ -8,12 +8,13 @@ that writes it.
 
 import errno
 from collections.abc import Callable
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 from engine.cpu.ram import PAGE, WRITE, Ram
 from engine.guest.mapping import Backing, Mapping, MappingError, SharedExtent, page_up
-from engine.guest.mappingtable import MappingTable
-from engine.guest.translations import Translations
+
+if TYPE_CHECKING:
+    from engine.guest.memory import Memory
 
 _PIECE = 1 << 16
 _ZERO = bytes(_PIECE)
@@ -105,19 +106,6 @@ class ExtentPages:
         ]
 
 
-class FileViewer(Protocol):
-    """An address space, as files that change, and those who share pages with it, see it."""
-
-    table: MappingTable
-    code: Translations
-
-    def shows(self, identity: object) -> int:
-        """The number of mappings that show this file."""
-
-    def file_changes(self, identity: object, low: int, high: int) -> Callable[[bool], None]:
-        """A call is about to write to a file that mappings show; see `Memory`."""
-
-
 class SharedPages:
     """The extents of all address spaces.
 
@@ -129,7 +117,7 @@ class SharedPages:
     def __init__(self, ram: Ram) -> None:
         self._ram = ram
         self.moved: list[Callable[[SharedExtent, int], None]] = []
-        self.spaces: list[FileViewer] = []
+        self.spaces: list[Memory] = []
         self._of_files: dict[object, SharedExtent] = {}
 
     def __contains__(self, identity: object) -> bool:

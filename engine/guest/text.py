@@ -64,6 +64,11 @@ def _patch(value: bytes, original: bytes, mask: bytes) -> Patch:
     return Patch(value, original, mask)
 
 
+def no_own_page(page: int) -> bool:
+    """Show no page of the guest's own in place of a shared one."""
+    return False
+
+
 class TextOverlay:
     """The patches of one guest.
 
@@ -74,14 +79,16 @@ class TextOverlay:
         changes: counts changes of what is planted.
     """
 
-    def __init__(self, memory: Memory, cpu: Cpu) -> None:
+    def __init__(
+        self, memory: Memory, cpu: Cpu, own_page: Callable[[int], bool] = no_own_page
+    ) -> None:
         self._memory = memory
         self._cpu = cpu
         self._patches: dict[int, Patch] = {}
         self._lifted: set[int] = set()  # of these the ones whose bytes are not in memory now
         self._pages: dict[int, list[int]] = {}
         self.on_lost: Callable[[int, str], None] = lambda address, why: None
-        self.own_page: Callable[[int], bool] = lambda page: False
+        self.own_page = own_page
         self.changes = 0
         memory.bytes.before_write = self._before_write
         memory.bytes.after_write = self._written
@@ -106,20 +113,20 @@ class TextOverlay:
         if len(patches) > _MANY and not masks:
             self._plant_many(patches)
             return
-        fresh = {
-            address: _patch(value, original, (masks or {}).get(address, b""))
-            for address, (value, original) in patches.items()
-        }
-        for address, patch in fresh.items():
-            self._memory.read(patch.base(address), len(patch.value))
+        fresh: dict[int, Patch] = {}
+        for address, (value, original) in patches.items():
+            mask = masks.get(address, b"") if masks else b""
+            fresh[address] = patch = _patch(value, original, mask)
+            self._memory.read(patch.base(address), len(value))  # or nothing is planted
         self._patches |= fresh
         self._lifted.update(fresh)
-        pages = {at: _pages(patch.base(at), len(patch.original)) for at, patch in fresh.items()}
-        for address, covered in pages.items():
-            for page in covered:
+        covered: dict[int, None] = {}
+        for address, patch in fresh.items():
+            for page in _pages(patch.base(address), len(patch.original)):
                 self._pages.setdefault(page, []).append(address)
-        self._put(patches)
-        self._close(page for covered in pages.values() for page in covered)
+                covered[page] = None
+        self._write(list(fresh.items()), planted=True)
+        self._close(covered)
 
     def _plant_many(self, patches: Mapping[int, tuple[bytes, bytes]]) -> None:
         """The same page by page: what stands between the patches is written as it is."""

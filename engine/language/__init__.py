@@ -8,7 +8,8 @@
 - `values`: values with their types and, where they have one, their places.
 - `surroundings`: what names mean at a place: registers, variables, memory; `reach`: members,
   elements and targets there; `operators`: C's operators and casts; `evaluation`: a tree's value.
-- `printing`: values as gdb prints them, with its format letters, as far as `print_options` say,
+- `printing`: values as gdb prints them, as far as `print_options` say; `format_letters`: by the
+  letters behind a slash and by printf's; `memory_texts`: texts that pointers lead to;
   `real_texts`: numbers with a point, `enumerators`: those of enumerations; `quoting`: characters
   and texts in quotes; `typetexts`: types likewise, as `type_flags` say, `layouttexts` with offsets
   and sizes, `user_types` with the names that their users write.

@@ -15,9 +15,9 @@ from msgspec import Struct, field
 from engine.errors import CommandError, GuestFaultError
 from engine.image.datatypes import TypeKind
 from engine.image.gotypes import GoConstant, GoKind
+from engine.language.format_letters import formatted
 from engine.language.go_parts import GoParts
 from engine.language.go_types import go_text, kind_of
-from engine.language.printing import formatted
 from engine.language.surroundings import Surroundings
 from engine.language.values import MOST, Order, TypedValue
 

@@ -1,8 +1,7 @@
 """Values as gdb prints them (gdb/valprint.c, gdb/c-valprint.c, gdb/printcmd.c)."""
 
 import re
-from collections.abc import Callable, Iterator
-from contextlib import suppress
+from collections.abc import Callable
 from functools import partial
 from itertools import groupby
 from typing import Final
@@ -19,27 +18,23 @@ from engine.language import value_types as ct
 from engine.language.class_members import ClassMembers
 from engine.language.containers import Containers
 from engine.language.enumerators import of_type
+from engine.language.format_letters import formatted
 from engine.language.held import Held
 from engine.language.languages import C, Forms
+from engine.language.memory_texts import MemoryTexts, marked_error
 from engine.language.operators import whole_of
 from engine.language.print_options import DEFAULT, PrintOptions
 from engine.language.quoting import character, quoted, quoted_wide, wide_character
 from engine.language.reach import Reach
-from engine.language.real_texts import DIGITS, brain_float, real
+from engine.language.real_texts import brain_float, real
 from engine.language.register_types import BRAIN
 from engine.language.surroundings import Surroundings
 from engine.language.user_types import bare_type
 from engine.language.value_types import CType, is_reference
-from engine.language.values import MOST, MemoryPlace, Order, TypedValue
-
-FORMATS: Final = "xduotacfszr"
-"""Letters behind the slash of `print`."""
-
+from engine.language.values import MemoryPlace, TypedValue
 
 _DECIMAL: Final = 10
 _LETTERS: Final = {8: "o", 16: "x"}
-_WIDE_MARKS: Final = {2: "u", 4: "U"}
-"""Marks of texts in memory that `x/hs` and `x/ws` read."""
 """Letters of formats for the bases of whole numbers that are none of their own."""
 _PLAIN_TEXT: Final = re.compile(r"((const|volatile) )*char \*( ?(const|volatile|restrict))*")
 """Types whose values gdb shows without their names (gdb/c-valprint.c, c_value_print)."""
@@ -64,6 +59,11 @@ class Printer(Struct, frozen=True):
     def reach(self) -> Reach:
         """The values that can be reached there."""
         return Reach(self.around)
+
+    @property
+    def texts(self) -> MemoryTexts:
+        """The texts in memory there."""
+        return MemoryTexts(self.around, self.options)
 
     @property
     def forms(self) -> Forms:
@@ -264,9 +264,9 @@ class Printer(Struct, frozen=True):
         target, number = value.type.resolved.target, value.number
         if target.kind in ct.CHARS and target.size == 1:
             shown = self.address(number) if number else f"{number:#x}"
-            return f"{shown}{self._pointed_text(number)}".lstrip()
+            return f"{shown}{self.texts.pointed(number)}".lstrip()
         if mark := ct.wide_mark(target):
-            text = self._wide_text(number, target.size or 1, mark) if number else ""
+            text = self.texts.wide(number, target.size or 1, mark) if number else ""
             return f"{self.address(number)} {text}".strip()
         if target.resolved.kind is TypeKind.FUNCTION:
             return self._of_symbol(number)
@@ -285,94 +285,6 @@ class Printer(Struct, frozen=True):
         if not self.options.address and number:
             return ""
         return f"{number:#x} <{name}>" if name else f"{number:#x}"
-
-    def _pointed_text(self, address: int) -> str:
-        if not address:
-            return ""
-        try:
-            return " " + self.string_at(address)[0]
-        except GuestFaultError as error:
-            return f" {marked_error(error)}"
-
-    def _wide_text(self, address: int, size: int, mark: str) -> str:
-        """A text of wider characters in memory in quotes."""
-        try:
-            found, ends = self.wide_until_nul(address, size, self.options.elements)
-        except GuestFaultError as error:
-            return marked_error(error)
-        shown = quoted_wide(found, size, self.around.order, mark, self.options.repeats)
-        return shown + ("" if ends else "...")
-
-    def string_at(self, address: int, most: int | None = None) -> tuple[str, int]:
-        """A string in memory in quotes, and the bytes that it takes with its NUL.
-
-        Raises:
-            GuestFaultError: not even its first byte can be read.
-        """
-        most = self.options.elements if most is None else most
-        data, ends = self.until_nul(address, most)
-        size = len(data) + ends
-        if not ends and len(data) == most:
-            with suppress(GuestFaultError):  # its end may be just behind
-                ends = self.around.read(address + most, 1) == b"\0"
-        return quoted(data, self.options.repeats) + ("" if ends else "..."), size
-
-    def text_at(self, address: int, size: int) -> tuple[str, int]:
-        """The same with characters of 1, 2 (u"") or 4 bytes (U"").
-
-        Raises:
-            GuestFaultError: not even its first character can be read.
-        """
-        mark = _WIDE_MARKS.get(size)
-        if mark is None:
-            return self.string_at(address)
-        raw, ends = self.wide_until_nul(address, size, self.options.elements)
-        shown = quoted_wide(raw, size, self.around.order, mark, self.options.repeats)
-        return shown + ("" if ends else "..."), len(raw) + size * ends
-
-    def wide_until_nul(self, address: int, size: int, most: int) -> tuple[bytes, bool]:
-        """Bytes of a text of wider characters, at most so many of these; True if it ends there.
-
-        Raises:
-            GuestFaultError: not even its first character can be read.
-        """
-        found = b""
-        while len(found) < most * size:
-            try:
-                piece = self.around.read(address + len(found), size)
-            except GuestFaultError:
-                if not found:
-                    raise
-                break
-            if not any(piece):
-                return found, True
-            found += piece
-        return found, False
-
-    def until_nul(self, address: int, most: int) -> tuple[bytes, bool]:
-        """Bytes of a string in memory, at most so many; True if it ends there.
-
-        Raises:
-            GuestFaultError: not even its first byte can be read.
-        """
-        found = b""
-        while len(found) < most:
-            at = address + len(found)
-            step = min(64 - at % 64, most - len(found))
-            try:
-                piece = self.around.read(at, step)
-            except GuestFaultError:  # as far as it goes, a byte at a time
-                try:
-                    piece = self.around.read(at, 1)
-                except GuestFaultError:
-                    if not found:
-                        raise
-                    return found, False
-            end = piece.find(b"\0")
-            if end >= 0:
-                return found + piece[:end], True
-            found += piece
-        return found, False
 
     def formatted(self, value: TypedValue, letter: str) -> str:
         """A scalar by a format letter.
@@ -653,161 +565,3 @@ class Printer(Struct, frozen=True):
 
     def _index(self, number: int) -> str:
         return f"[{number}] = " if self.options.indexes else ""
-
-
-def marked_error(error: Exception) -> str:
-    """The text in place of a value that cannot be read, as gdb has it."""
-    if isinstance(error, GuestFaultError):
-        return f"<error: Cannot access memory at address {error.address:#x}>"
-    return f"<error: {error}>"
-
-
-def formatted(
-    raw: bytes,
-    letter: str,
-    order: Order,
-    *,
-    kind: CType | None = None,
-    address: Callable[[int], str] = hex,
-    padded: bool = False,
-) -> str:
-    """Bytes by a format letter, as `print/x` and `x/x` show them.
-
-    Args:
-        raw: a number's bytes.
-        letter: one of x d u o t a c f z.
-        order: of bytes.
-        kind: its type, if it has one.
-        address: prints an address with its symbol.
-        padded: with leading zeros, as `x` does.
-
-    Raises:
-        CommandError: there is no such letter.
-    """
-    size = len(raw)
-    whole = int.from_bytes(raw, order)
-    signed = int.from_bytes(raw, order, signed=True)
-    match letter:
-        case "x":
-            return f"{whole:#0{2 * size + 2}x}" if padded else f"{whole:#x}"
-        case "z":
-            return f"{whole:#0{2 * size + 2}x}"
-        case "d":
-            return str(signed)
-        case "u":
-            return str(whole)
-        case "o":
-            return f"0{whole:o}" if whole else "0"
-        case "t":
-            return f"{whole:0{8 * size}b}" if padded else f"{whole:b}"
-        case "a":
-            wide = signed if kind is not None and kind.is_signed else whole
-            return address(wide & (1 << 64) - 1)
-        case "c":
-            number = raw[0] if order == "little" else raw[-1]
-            if kind is None or kind.is_signed:
-                number -= 256 * (number > 127)
-            return f"{number} {character(number)}"
-        case "f":
-            if (size in DIGITS and size > 2) or size > 8 or _is_real(kind):
-                return real(raw, order)
-            return str(signed if kind is None or kind.is_signed else whole)
-    raise CommandError(f'Undefined output format "{letter}".')
-
-
-def _is_real(kind: CType | None) -> bool:
-    return kind is not None and kind.kind is TypeKind.FLOAT
-
-
-def printed(
-    printer: Printer, value: TypedValue, flags: str, letter: str, *, wide: bool = False
-) -> str:
-    """A value as C's printf prints it.
-
-    Args:
-        printer: reads strings.
-        value: the value that is printed.
-        flags: flags, width and precision.
-        letter: of the conversion.
-        wide: a text or character of wchar_t (%ls).
-
-    Raises:
-        CommandError: the value does not fit the conversion.
-        GuestFaultError: it cannot be read.
-    """
-    if letter in "fFgGeEa":
-        return f"%{flags}{letter}" % value.real
-    if letter == "s" and wide:
-        return f"%{flags}s" % escaped(_wide_text(printer, value), keep="\n\t")
-    if letter == "s":
-        if value.type.resolved.kind is TypeKind.ARRAY:
-            raw = value.raw.partition(b"\0")[0]
-        else:
-            raw, _ = printer.until_nul(value.number, MOST)
-        return f"%{flags}s" % escaped(raw, keep="\n\t")
-    if value.is_place and value.address is not None:
-        number = value.address
-    elif value.type.kind is TypeKind.FLOAT:
-        number = int(value.real)
-    else:
-        number = value.number
-    if letter == "c":
-        return f"%{flags}s" % escaped(bytes([number & 0xFF]), keep="\n\t")
-    if letter == "p":
-        return f"%{flags}s" % (f"{number:#x}" if number else "(nil)")
-    if letter in "ouxX" and number < 0:
-        number &= (1 << 8 * (value.type.size or 8)) - 1
-    return f"%{flags}{'d' if letter in 'iu' else letter}" % number
-
-
-def _wide_text(printer: Printer, value: TypedValue) -> str:
-    """A text of wchar_t, up to its NUL."""
-    kind, size = value.type.resolved, ct.LETTERS["L"].size or 4
-    if kind.kind is TypeKind.ARRAY:
-        raw = value.raw[: len(value.raw) // size * size]
-    else:
-        raw, _ = printer.wide_until_nul(value.number, size, MOST)
-    ends = "be" if printer.around.order == "big" else "le"
-    return raw.decode(f"utf-32-{ends}", errors="replace").partition("\0")[0]
-
-
-def lines_of(
-    printer: Printer, address: int, count: int, letter: str, size: int
-) -> Iterator[tuple[str, int]]:
-    """`x`: lines of memory, each with the address behind it.
-
-    Args:
-        printer: prints.
-        address: the first byte.
-        count: units.
-        letter: one of FORMATS but i.
-        size: bytes of a unit.
-
-    Raises:
-        GuestFaultError: it cannot be read, and is no string; the lines before stand.
-    """
-    at, end = address, 0
-    if letter == "s":
-        for _ in range(count):
-            try:
-                text, taken = printer.text_at(at, size)
-            except GuestFaultError as error:  # a line of its own, as in gdb's val_print_string()
-                text = marked_error(error)
-                taken = 1
-            yield f"{printer.address(at)}:\t{text}", at + taken
-            at += taken
-        return
-    row = 8 if letter == "c" or size <= 2 else 16 // size
-    if letter == "a":
-        row = 2
-    for start in range(0, count, row):
-        cells: list[str] = []
-        here = at
-        for _ in range(min(row, count - start)):
-            raw = printer.around.read(at, size)
-            cells.append(
-                formatted(raw, letter, printer.around.order, address=printer.address, padded=True)
-            )
-            at += size
-        end = at
-        yield "\t".join([f"{printer.address(here)}:", *cells]), end

@@ -3,6 +3,7 @@
 The order of checks and the names of the errors are kernel/kprobes.c's.
 """
 
+from bisect import bisect_right
 from collections.abc import Callable
 from functools import partial
 from itertools import product
@@ -10,12 +11,45 @@ from itertools import product
 from engine.arch.plan import InsnPlan, Mode, Rules, Verdict
 from engine.cpu.ram import EXECUTE, PAGE
 from engine.errors import GuestFaultError, ProbeRejectedError
-from engine.probes.blacklist import Blacklist
 from engine.probes.kprobe import Kprobe
 from engine.probes.kretprobe import DATA_MAX, Kretprobe
 from engine.probes.plain_insns import PlainInsns, PlainRun
 from engine.probes.site import FunctionCode
 from engine.probes.target import ProbeTarget
+
+
+class Blacklist:
+    """Named ranges of guest addresses that no probe may touch; they do not overlap.
+
+    A kernel shows its own as /sys/kernel/debug/kprobes/blacklist.
+    """
+
+    def __init__(self) -> None:
+        self._starts: list[int] = []
+        self._ranges: list[tuple[int, int, str]] = []
+
+    def add(self, start: int, end: int, name: str) -> None:
+        """Forbid [start, end)."""
+        index = bisect_right(self._starts, start)
+        self._starts.insert(index, start)
+        self._ranges.insert(index, (start, end, name))
+
+    def find(self, address: int) -> str | None:
+        """The name of the range around an address, None if it may be probed."""
+        index = bisect_right(self._starts, address) - 1
+        if index < 0:
+            return None
+        start, end, name = self._ranges[index]
+        return name if start <= address < end else None
+
+    def touches(self, start: int, end: int) -> bool:
+        """True if something in [start, end) is forbidden."""
+        index = bisect_right(self._starts, end - 1) - 1
+        return index >= 0 and self._ranges[index][1] > start
+
+    def listing(self) -> list[str]:
+        """Lines as debugfs shows them."""
+        return [f"0x{start:016x}-0x{end:016x}\t{name}" for start, end, name in self._ranges]
 
 
 class Admission:

@@ -130,6 +130,8 @@ class Arbitration:
         if not any(technique.ready for technique in self.replacing):
             return
         wanted = [point for point in points if self.at_once or point.candidacy.hot]
+        if not wanted:
+            return
         many = len(wanted) > _MANY
         with self._target.memory.changing_code() if many else nullcontext():
             self._consider_each(wanted)

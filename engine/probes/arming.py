@@ -3,12 +3,13 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
+from msgspec.structs import replace
+
 from engine.arch.plan import InsnPlan, Rules
 from engine.errors import ProbeRejectedError
 from engine.probes.admission import Admission
 from engine.probes.arbitration import Arbitration
-from engine.probes.boost import boost_again, unboost
-from engine.probes.breakpoint_actions import Breakpoints
+from engine.probes.breakpoint_actions import Breakpoints, crowded
 from engine.probes.kprobe import Kprobe
 from engine.probes.plain_insns import PlainInsn
 from engine.probes.point import ProbePoint
@@ -158,7 +159,7 @@ class Arming:
         patches, masks = {}, {}
         self._techniques.arming(points)
         if self._shared_units:
-            unboost(self.points, points, self._breakpoints)
+            self._unboost(points)
         for point in points:
             known = plain.get(point.address) if plain else None
             if known is not None:
@@ -203,7 +204,7 @@ class Arming:
         for point in points:
             self._put_down(point)
         if self._shared_units:
-            boost_again(self.points, points, self._breakpoints)
+            self._boost_again(points)
         for point in points:
             slot = point.slot
             if slot is not None and not self._in_slot(slot):
@@ -232,3 +233,33 @@ class Arming:
         """True if the guest is in the middle of the step in a slot."""
         pc = self._target.regs.ip
         return slot <= pc < slot + self._target.arch.probes.kprobe_slot
+
+    # -- boosted copies that run past the next instruction --------------------------------
+    # On IA-64 the rest of a bundle runs with its copy. While another of its slots behind is
+    # probed, a copy is stepped instead. Linux's prepare_booster sees to the same, but boosts none
+    # of them again.
+
+    def _unboost(self, arming: Sequence[ProbePoint]) -> None:
+        """Before points are armed: copies that would run past any of them are stepped."""
+        fresh = {point.address for point in arming}
+        for point in arming:
+            if point.boosted and crowded(self.points, point, fresh):
+                point.copy = replace(point.copy, boosted=False)
+            for other in self._in_front(point):
+                if other.boosted and other.plan.boosted_next:
+                    other.copy = replace(other.copy, boosted=False)
+                    if other.armed and other.address not in fresh:
+                        self._breakpoints.plant(other)
+
+    def _boost_again(self, disarmed: Sequence[ProbePoint]) -> None:
+        """After points are disarmed: copies that may run on now do so."""
+        for point in disarmed:
+            for other in self._in_front(point):
+                if other.armed and other.slot is not None:
+                    self._breakpoints.fill(other, other.slot)
+                    self._breakpoints.plant(other)
+
+    def _in_front(self, point: ProbePoint) -> list[ProbePoint]:
+        """The points in front of one in the same unit of code."""
+        found = (self.points.get(address) for address in range(point.plan.base, point.address))
+        return [other for other in found if other is not None]

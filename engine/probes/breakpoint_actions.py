@@ -5,7 +5,7 @@ where the slot is not boosted). What the actions do is what the plan says; `brea
 does the same one visible step at a time, and tests hold the two against each other.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -15,6 +15,8 @@ from msgspec.structs import replace
 from engine.arch.plan import Fixup, Mode, Rules
 from engine.cpu.base import LEAVE, SingleSteps, StepAction, TrapAction
 from engine.errors import EngineError, GuestFaultError
+from engine.probes.arbitration import Arbitration
+from engine.probes.current_hit import CurrentHit, Status
 from engine.probes.handler_reach import self_contained
 from engine.probes.kprobe import Kprobe, PreHandler, RowOfAny, Uprobe
 from engine.probes.plain_insns import copy_in_area
@@ -115,13 +117,8 @@ class Breakpoints:
     """Prepares slots, and plants the actions of breakpoints.
 
     Attributes:
-        entry: gives a point with return probes its action.
-        waits: hits of a point after which it comes to the engine; 0 = never.
-        idle: whether no handler is running.
-        hit: told of a hit whose handlers run in the callback.
+        techniques: who may take the place of breakpoints.
         recorded: gives points code that records their hits in the guest, where it can.
-        eager: whether the first hits of a point are waited for.
-        crowded: whether another probe stands where a point's boosted copy would run past it.
         handled: a hit that begins outside of the callback behind its pre-handlers.
         fault: what an operation met inside the callback; the manager passes it on.
         area: the XOL area.
@@ -134,6 +131,10 @@ class Breakpoints:
         points: Mapping[int, ProbePoint],
         slots: tuple[InsnSlots, ...],
         area: XolArea,
+        current: CurrentHit,
+        entry: Callable[[ProbePoint, TrapAction], TrapAction],
+        *,
+        at_once: bool,
     ) -> None:
         """No slot is taken.
 
@@ -142,6 +143,9 @@ class Breakpoints:
             points: all probed addresses.
             slots: of kprobes.
             area: slots of uprobes.
+            current: the hit whose handlers run.
+            entry: gives a point with return probes its action.
+            at_once: see `Arbitration`.
         """
         arch, cpu = target.arch, target.cpu
         self._arch = arch
@@ -162,12 +166,8 @@ class Breakpoints:
         self._inside: set[ProbePoint] = set()  # whose handlers run in the callback
         self._contained: dict[int, tuple[PreHandler, bool]] = {}  # by id: some have no hash
         self._regs = target.regs
-        self.entry: Callable[[ProbePoint, TrapAction], TrapAction] = lambda point, go: _leave
-        self.waits: Callable[[ProbePoint], int] = lambda point: 0
-        self.eager: Callable[[ProbePoint], bool] = lambda point: True
-        self.crowded: Callable[[ProbePoint], bool] = lambda point: False
-        self.idle: Callable[[], bool] = lambda: True
-        self.hit: Callable[[ProbePoint], None] = lambda point: None
+        self._current, self._entry = current, entry
+        self.techniques = Arbitration(target, points, self.plant, at_once=at_once)
         self.recorded: RecordedBreakpoints | None = None
         self._ripens = self._ripen  # one object for all points
         self._steps: SingleSteps | None = None
@@ -217,7 +217,7 @@ class Breakpoints:
         if plan.boostable and not scratch:
             jump = probes.jump(slot + len(copy), plan.boosted_next or plan.next)
         able = jump is not None and len(jump) <= room
-        boosted = able and not point.wants_post() and not self.crowded(point)
+        boosted = able and not point.wants_post() and not crowded(self._points, point)
         behind = b"" if self._steps is not None else probes.after
         if jump is not None and (boosted or (able and self._steps is not None)):
             behind = jump  # where the processor ends the step it may stand there in any case
@@ -297,7 +297,7 @@ class Breakpoints:
         if prepare is None or len(probes) > 1 or point.guard or self._steps is not None:
             return 0
         usual = type(probe) in (Kprobe, Uprobe) and probe.plain and probe.enabled
-        if not usual or point.state.replacement is not None or self.eager(point):
+        if not usual or point.state.replacement is not None or self.techniques.eager(point):
             return 0
         row = prepare.once(probe) if slot is None or copy.passes else None
         if row is None:
@@ -315,7 +315,7 @@ class Breakpoints:
         self._made.add(point)
         if point.wants_engine() and self._handles(point):
             self._inside.add(point)
-        action, hits, recorded = self._action(point), self.waits(point), self.recorded
+        action, hits, recorded = self._action(point), self.techniques.waits(point), self.recorded
         traps = self._traps
         counts: Callable[[ProbePoint], None] = ProbePoint.count
         if not hits and recorded is not None:
@@ -402,7 +402,7 @@ class Breakpoints:
 
     def _serving(self, point: ProbePoint, enabled: list[Kprobe], go: TrapAction) -> TrapAction:
         if point.wants_return():
-            return self.entry(point, go)
+            return self._entry(point, go)
         if point in self._inside:
             return self._handling(point, enabled, go)
         probes = [(probe, probe.record) for probe in enabled]
@@ -422,12 +422,12 @@ class Breakpoints:
     def _handling(self, point: ProbePoint, enabled: list[Kprobe], go: TrapAction) -> TrapAction:
         """The pre-handlers run here; what they do to the course of things is seen to outside."""
         regs, thread, address = self._regs, self._thread, point.address
-        idle, hit = self.idle, self.hit
+        current, hit = self._current, self.techniques.hit
         pc, traps = self._arch.roles.pc, self._cpu.traps
         where, go_to = traps.reader((pc,)), traps.writer(pc)
 
         def action() -> int:
-            if not idle():
+            if current.status is not Status.IDLE:
                 return LEAVE  # a handler runs the guest: the hit is missed
             hit(point)
             came, moved = where()[0], False
@@ -594,6 +594,23 @@ class Breakpoints:
         """The scratch register gets its own value back (Fixup.SCRATCH)."""
         if point.copy.scratch and point.plan.scratch is not None:
             self._cpu.write_register(point.plan.scratch, point.saved)
+
+
+def crowded(
+    points: Mapping[int, ProbePoint], point: ProbePoint, others: Collection[int] = ()
+) -> bool:
+    """Tell whether a point's boosted copy would run past another one.
+
+    Args:
+        points: all of them.
+        point: the one in question.
+        others: addresses that count as armed, too.
+    """
+    for address in range(point.plan.next, point.plan.boosted_next):
+        other = points.get(address)
+        if address in others or (other is not None and other.armed):
+            return True
+    return False
 
 
 def rebased(copy: bytes, displacement: int | None, distance: int) -> bytes | None:

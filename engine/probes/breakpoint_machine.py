@@ -18,8 +18,9 @@ from engine.cpu.base import SingleSteps, Stop, StopKind
 from engine.errors import EngineError, GuestFaultError
 from engine.message_text import counted
 from engine.probes.breakpoint_actions import rebased
+from engine.probes.current_hit import Status
 from engine.probes.hit_machine import WORD, HitBuffer, Phase, stop_name
-from engine.probes.hits import HitDispatcher, Status
+from engine.probes.hits import HitDispatcher
 from engine.probes.kretprobe import KretprobeInstance
 from engine.probes.stepping import StepStopError, failure
 
@@ -142,24 +143,24 @@ class BreakpointMachine:
         self._regs.ip = point.address
         follow = Phase.EMULATED if point.plan.verdict is Verdict.EMULATED else Phase.SLOT
         self.next = follow
-        if hits.status is not Status.IDLE:
+        if hits.current.status is not Status.IDLE:
             hits.enter_again(point)
             return "another probe's handlers are running: counted as missed, stepped silently"
-        hits.current, hits.status = point, Status.HIT_ACTIVE
+        hits.current.begin(point)
         try:
             moved = hits.run_pre(point)
         except BaseException:
-            hits.idle()
+            hits.current.end()
             self.next = None
             raise
         if moved or not point.armed:
-            hits.idle()
+            hits.current.end()
             self.next = Phase.RESUME
             if moved:
                 return f"a handler set pc to {self._regs.ip:#x}: the instruction is skipped"
             why = hits.told or "a handler took the last probe out"
             return f"{why}: the instruction runs in place"
-        hits.status = Status.HIT_SS
+        hits.current.status = Status.HIT_SS
         told = hits.told
         count = sum(not probe.stops for probe in point.enabled())
         ran = f"handlers of {counted(count, 'probe')} ran" if count else "a stop has no handlers"
@@ -223,7 +224,7 @@ class BreakpointMachine:
         """The instruction faulted: as if it had never been tried."""
         address = self.point.address
         self._regs.ip = address
-        self._hits.idle()
+        self._hits.current.end()
         self.stop = self._at_original(stop)
         self.next = None
         return f"{text}; it raised {stop_name(stop)}: pc goes back to {address:#x}"
@@ -282,7 +283,7 @@ class BreakpointMachine:
             self.target.step.store(self._regs.sp, value.to_bytes(WORD, "little"))
 
     def _post(self) -> str:
-        served = self._hits.status is Status.HIT_SS
+        served = self._hits.current.status is Status.HIT_SS
         self._hits.run_post(self.point)
         self.next = Phase.RESUME
         if not served:

@@ -5,7 +5,6 @@ emulator.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from enum import Enum, auto
 
 from engine.arch.base import TrapKind
 from engine.arch.plan import Mode, Rules
@@ -13,6 +12,7 @@ from engine.cpu.base import Stop, StopKind
 from engine.errors import EngineError, GuestFaultError
 from engine.probes.arbitration import Arbitration
 from engine.probes.breakpoint_actions import Breakpoints, Handled
+from engine.probes.current_hit import CurrentHit, Status
 from engine.probes.detourwork import in_parts
 from engine.probes.engine_code import EngineCode
 from engine.probes.kprobe import Kprobe, Uprobe
@@ -26,16 +26,6 @@ from engine.probes.stepping import StepStopError, failure
 from engine.probes.target import ProbeTarget
 
 
-class Status(Enum):
-    """The stage that the current probe is in (KPROBE_HIT_* of asm/kprobes.h)."""
-
-    IDLE = auto()
-    HIT_ACTIVE = auto()
-    HIT_SS = auto()
-    HIT_SSDONE = auto()
-    REENTER = auto()
-
-
 class HitDispatcher:
     """The state machine of hits.
 
@@ -45,8 +35,7 @@ class HitDispatcher:
         breakpoints: carries displaced instructions out.
         returns: the catcher of returns.
         code: the engine's own code in the guest.
-        status: of the probe whose handlers run or that is being stepped.
-        current: its point.
+        current: the hit that is being served.
     """
 
     def __init__(
@@ -57,6 +46,7 @@ class HitDispatcher:
         techniques: Arbitration,
         returns: ReturnCatcher,
         code: EngineCode,
+        current: CurrentHit,
         unregister: Callable[[Kprobe], None],
     ) -> None:
         """No probe is being hit.
@@ -68,6 +58,7 @@ class HitDispatcher:
             techniques: with code of their own.
             returns: the catcher of returns.
             code: the engine's own code in the guest.
+            current: the hit that is being served: none.
             unregister: takes a probe out.
         """
         self.target = target
@@ -75,9 +66,7 @@ class HitDispatcher:
         self.breakpoints = breakpoints
         self.returns = returns
         self.code = code
-        self.status = Status.IDLE
-        self.current: ProbePoint | None = None
-        self._saved: tuple[Status, ProbePoint | None] = (Status.IDLE, None)
+        self.current = current
         self._techniques = techniques
         self._unregister = unregister
         self._cpu = target.cpu
@@ -85,8 +74,6 @@ class HitDispatcher:
         self._pc = target.arch.roles.pc
         self._back = len(target.arch.breakpoint) if target.arch.trap_advances_pc else 0
         self._steps_itself = not target.arch.probes.after
-        breakpoints.idle = lambda: self.status is Status.IDLE
-        breakpoints.hit = techniques.hit
 
     # -- hits -----------------------------------------------------------------------------
 
@@ -108,7 +95,7 @@ class HitDispatcher:
             return False
         self.breakpoints.leave(point, slot)
         self._regs.ip = point.plan.address
-        self.idle()
+        self.current.end()
         return True
 
     def traps(self, point: ProbePoint) -> bool:
@@ -177,15 +164,15 @@ class HitDispatcher:
 
     def _hit_covered(self, point: ProbePoint, pc: int) -> None:
         """A debugger's breakpoint stands in front of a probe's instruction."""
-        if not point.enabled() or self.status is not Status.IDLE:
+        if not point.enabled() or self.current.status is not Status.IDLE:
             return
         self._regs.ip = point.address
-        self.current, self.status = point, Status.HIT_ACTIVE
+        self.current.begin(point)
         try:
             if not self.run_pre(point):
                 self._regs.ip = pc
         finally:
-            self.idle()
+            self.current.end()
 
     def _hit(self, point: ProbePoint) -> Stop | None:
         fault, self.breakpoints.fault = self.breakpoints.fault, None
@@ -195,19 +182,19 @@ class HitDispatcher:
             return self._stopped(point, fault)
         if handled is not None:
             return self._go_on(handled)
-        if self.status is not Status.IDLE:
+        if self.current.status is not Status.IDLE:
             self.enter_again(point)
             return self._begin_step(point)
-        self.current, self.status = point, Status.HIT_ACTIVE
+        self.current.begin(point)
         try:
             moved = self.run_pre(point)
         except BaseException:
-            self.idle()
+            self.current.end()
             raise
         if moved or point.state is DISARMED:
-            self.idle()
+            self.current.end()
             return None
-        self.status = Status.HIT_SS
+        self.current.status = Status.HIT_SS
         return self._begin_step(point)
 
     def _go_on(self, handled: Handled) -> Stop | None:
@@ -217,7 +204,7 @@ class HitDispatcher:
         if handled.moved:
             self._regs.ip = handled.ip
             return None
-        self.current, self.status = handled.point, Status.HIT_SS
+        self.current.begin(handled.point, Status.HIT_SS)
         return self._begin_step(handled.point)
 
     def served(self, point: ProbePoint) -> list[Kprobe]:
@@ -234,14 +221,13 @@ class HitDispatcher:
 
     def enter_again(self, point: ProbePoint) -> None:
         """A hit while another probe's handlers run: counted, stepped, not served."""
-        if self.status is Status.REENTER:
+        if self.current.status is Status.REENTER:
             raise EngineError(f"probe {point.address:#x} was hit in a hit in a hit")
         missed(self.served(point))
         for probe in point.probes:
             if isinstance(probe, ReturnSite):
                 self.returns.missed(probe)
-        self._saved = (self.status, self.current)
-        self.status, self.current = Status.REENTER, point
+        self.current.enter_again(point)
 
     def run_pre(self, point: ProbePoint) -> bool:
         """Run what a point's probes do before its instruction; True if pc was set meanwhile."""
@@ -273,7 +259,7 @@ class HitDispatcher:
             # The int3 bypass: a breakpoint that has become a jump.
             self._regs.ip = replacement.bypass
             self._cpu.expect(replacement.window)
-            self.idle()
+            self.current.end()
             return None
         if plan.operation is not None:
             try:
@@ -290,7 +276,7 @@ class HitDispatcher:
         self._regs.ip = slot
         self._cpu.expect(point.follow)
         if point.copy.boosted or not self.breakpoints.leaves(point):  # its end is not seen here
-            self.idle()
+            self.current.end()
         return None
 
     def _stopped(self, point: ProbePoint, step: StepStopError) -> Stop:
@@ -298,11 +284,11 @@ class HitDispatcher:
         self._regs.ip = step.pc
         if step.pc != point.address:  # it was carried out all the same: a system call
             self._cpu.expect(point.plan.next)
-        if self.current is point:
+        if self.current.point is point:
             if step.pc != point.address:
                 self.run_post(point)
             else:
-                self.idle()
+                self.current.end()
         return self.returns.as_seen(point, step.stop)
 
     def _step_done(self, point: ProbePoint, slot: int) -> Stop | None:
@@ -321,19 +307,13 @@ class HitDispatcher:
 
     def run_post(self, point: ProbePoint) -> None:
         """Run the post-handlers; the probe is done."""
-        if self.status is Status.HIT_SS and self.current is point:
-            self.status = Status.HIT_SSDONE
+        current = self.current
+        if current.status is Status.HIT_SS and current.point is point:
+            current.status = Status.HIT_SSDONE
             for probe in point.enabled():
                 if probe.post_handler is not None:
                     probe.post_handler(probe, self._regs, 0)
-        self.idle()
-
-    def idle(self) -> None:
-        """The current probe is done; one that it interrupted goes on."""
-        if self.status is Status.REENTER:
-            self.status, self.current = self._saved
-        else:
-            self.status, self.current = Status.IDLE, None
+        self.current.end()
 
     def _interrupted(self, point: ProbePoint, stop: Stop, pc: int) -> Stop | None:
         """The displaced instruction raised something of its own while in its slot."""
@@ -341,7 +321,7 @@ class HitDispatcher:
         if pc == slot + plan.entry or (stop.kind is StopKind.FAULT and not plan.boosted_next):
             self.breakpoints.leave(point, slot)
             self._regs.ip = plan.address
-            self.idle()
+            self.current.end()
         elif point.copy.boosted and plan.boosted_next:  # behind it, in what it runs on in
             self._regs.ip = self.code.original_pc(pc)
         else:

@@ -12,7 +12,7 @@ from engine.errors import EngineError
 from engine.probes.detours import Detour
 from engine.probes.detourwork import serving
 from engine.probes.hit_machine import BufferPart, HitBuffer, Phase, stop_name
-from engine.probes.hits import HitDispatcher, Status
+from engine.probes.hits import HitDispatcher
 from engine.probes.kretprobe import Kretprobe, KretprobeInstance
 from engine.probes.pending_calls import ReturnSite
 from engine.probes.point_state import Stage
@@ -145,11 +145,11 @@ class JumpMachine:
     def _pre(self) -> str:
         hits, point = self._hits, self.point
         self._regs.ip = point.address
-        hits.current, hits.status = point, Status.HIT_ACTIVE
+        hits.current.begin(point)
         try:
             moved = hits.run_pre(point)
         finally:
-            hits.idle()
+            hits.current.end()
         if moved or not point.armed:
             self.next = None
             return f"a handler has the guest go on at {self._regs.ip:#x}"

@@ -1,7 +1,6 @@
 """The machinery of probes of one guest, put together."""
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
 
 from engine.arch.base import Arch
 from engine.arch.plan import Mode
@@ -9,19 +8,18 @@ from engine.cpu.base import Cpu
 from engine.guest.memory import Memory
 from engine.guest.text import TextOverlay
 from engine.probes.admission import Admission
-from engine.probes.arbitration import Arbitration
 from engine.probes.arming import Arming
-from engine.probes.boost import crowded
 from engine.probes.breakpoint_actions import Breakpoints
 from engine.probes.code_map import CodeMap
 from engine.probes.covering import Covering
+from engine.probes.current_hit import CurrentHit, Status
 from engine.probes.detour_keeper import detour_keeper
 from engine.probes.detourroom import DetourRoom
 from engine.probes.engine_code import EngineCode
 from engine.probes.engine_window import EngineWindow
 from engine.probes.goroutines import GoroutineStacks
 from engine.probes.hit_machine import HitMachine
-from engine.probes.hits import HitDispatcher, Status
+from engine.probes.hits import HitDispatcher
 from engine.probes.kprobe import Kprobe
 from engine.probes.point import ProbePoint
 from engine.probes.recorded_breakpoints import RecordedBreakpoints
@@ -141,11 +139,17 @@ class ProbeManager:
         for start, size in windows:
             self.blacklist.add(start, start + size, "[kprobe-tui]")
         self.slots, self.area = _slots(target, windows)
-        breakpoints = Breakpoints(target, self.points, self.slots, self.area)
-        choice = chosen(technique)
-        self.techniques = Arbitration(
-            target, self.points, breakpoints.plant, at_once=choice.at_once
+        choice, current = chosen(technique), CurrentHit()
+        breakpoints = Breakpoints(
+            target,
+            self.points,
+            self.slots,
+            self.area,
+            current,
+            lambda point, go: self.returns.action(point, go),
+            at_once=choice.at_once,
         )
+        self.techniques = breakpoints.techniques
         self._arming = arming = Arming(
             target, self.points, admission, self.slots, breakpoints, self.techniques
         )
@@ -187,9 +191,6 @@ class ProbeManager:
         if choice.at_once and not self.techniques.replacing:
             text = f"{technique} probes cannot be had in this guest ({target.arch.name})"
             notify(f"all stay breakpoints: {text}")
-        breakpoints.entry = self.returns.action
-        breakpoints.waits, breakpoints.eager = self.techniques.waits, self.techniques.eager
-        breakpoints.crowded = partial(crowded, self.points)
         self.code = EngineCode(
             target, self.slots, breakpoints, self.techniques, self.returns, arming.slots_of
         )
@@ -200,6 +201,7 @@ class ProbeManager:
             self.techniques,
             self.returns,
             self.code,
+            current,
             registry.unregister,
         )
         # Calls go straight to the part that answers them.
@@ -250,7 +252,7 @@ class ProbeManager:
         Args:
             behind: the pc behind its instruction.
         """
-        if self.hits.status is not Status.IDLE or self.code.inside(behind):
+        if self.hits.current.status is not Status.IDLE or self.code.inside(behind):
             return False
         return not self.points or not self.techniques.displaces
 

@@ -13,7 +13,7 @@ from engine.cpu.base import Stop, StopKind
 from engine.errors import EngineError
 from engine.probes.breakpoint_machine import BreakpointMachine
 from engine.probes.hit_machine import BufferPart, HitBuffer, HitMachine, Phase, stop_name
-from engine.probes.hits import HitDispatcher, Status
+from engine.probes.hits import HitDispatcher
 from engine.probes.kretprobe import KretprobeInstance
 from engine.probes.point_state import Stage
 from engine.probes.uprobe_call import UprobeCall
@@ -175,11 +175,11 @@ class NopCallMachine:
         if frame is None:
             raise EngineError(f"the stack of the call at {call.address:#x} is gone")
         undo(self.target, frame)
-        hits.current, hits.status = point, Status.HIT_ACTIVE
+        hits.current.begin(point)
         try:
             moved = hits.run_pre(point)
         finally:
-            hits.idle()
+            hits.current.end()
         told = hits.told and f"; {hits.told}"
         if moved or regs.sp != frame.sp:
             regs.ip = regs.ip if moved else call.window

@@ -7,15 +7,18 @@ emulation of its breakpoint is that very code, so that handlers find the caller'
 return leaves it. The architecture says how (`engine.arch.returns`).
 """
 
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from engine.arch.returns import CarriedReturns
 from engine.errors import CommandError, GuestFaultError
 from engine.probes.frame_reader import FrameReader
 from engine.probes.kretprobe import KretprobeInstance
-from engine.probes.return_catcher import CatcherKind, ReturnCatcher, ReturnChanges, ReturnHost
+from engine.probes.return_catcher import CatcherKind, ReturnCatcher, ReturnChanges
 from engine.probes.target import ProbeTarget
 from engine.probes.trampoline import TrampolineReturns
+
+if TYPE_CHECKING:
+    from engine.probes.return_probes import ReturnProbes
 
 
 class AddressCarried:
@@ -49,7 +52,7 @@ class AddressCarried:
         self._way.give_back(self._step, address)
 
 
-def _build(host: ReturnHost, page: int) -> ReturnCatcher:
+def _build(host: "ReturnProbes", page: int) -> ReturnCatcher:
     ways = host.target.arch.returns
     if ways is None or ways.carried is None:
         raise CommandError(f"{host.target.arch.name} has no trampoline with unwind data")

@@ -111,13 +111,15 @@ class ProbeRegistry:
         self._admission.settled()
         self.asked.update(dict.fromkeys(p for p in done if not p.machinery and not p.stops))
         self._points.update(fresh)
-        self._return_probes.admit([probe for probe in done if isinstance(probe, Kretprobe)])
+        returns = [probe for probe in done if isinstance(probe, Kretprobe)]
+        if returns:
+            self._return_probes.admit(returns)
         enabled = [at for at, point in fresh.items() if at in known or point.enabled()]
         self._arming.arm([fresh[at] for at in enabled], known)
         for address in {probe.addr for probe in done if probe.addr not in fresh}:
             self._arming.refresh(self._points[address or 0])
-        if any(isinstance(probe, Kretprobe) for probe in done):
-            self._return_probes.armed()
+        if returns:
+            self._return_probes.catcher.armed()
 
     def follow(
         self, points: Mapping[int, ProbePoint], twin: Callable[[Kprobe], Kprobe | None]
@@ -145,7 +147,7 @@ class ProbeRegistry:
             self._return_probes.admit([one for one in probes if isinstance(one, Kretprobe)])
         self._arming.arm([point for point in fresh if point.enabled() and not point.covered])
         if any(isinstance(probe, Kretprobe) for point in fresh for probe in point.probes):
-            self._return_probes.armed()
+            self._return_probes.catcher.armed()
 
     def _plain_point(self, probe: Kprobe, address: int, insn: PlainInsn) -> ProbePoint:
         admission = self._admission

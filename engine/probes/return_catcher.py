@@ -5,48 +5,23 @@ Strict mode leaves the program's data alone: `return_sites`, which says why. Whi
 are stands in `return_catchers`.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Protocol
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING, Protocol
 
 from msgspec import Struct
 
 from engine.arch.plan import Mode
 from engine.cpu.base import Stop, TrapAction
 from engine.probes.frame_reader import FrameReader
-from engine.probes.guestcalls import GuestCalls
 from engine.probes.instance_pool import InstancePool
 from engine.probes.kprobe import Kprobe
 from engine.probes.kretprobe import CallWork, Kretprobe, KretprobeInstance
 from engine.probes.pending_calls import ReturnSite
 from engine.probes.point import ProbePoint
-from engine.probes.target import ProbeTarget
 
-
-class ReturnHost(Protocol):
-    """The registry of return probes, as far as a catcher needs it.
-
-    Attributes:
-        target: the guest.
-    """
-
-    @property
-    def target(self) -> ProbeTarget:
-        """See the class."""
-
-    def watch(self, site: Kprobe) -> bool:
-        """Plant a probe of the engine's own, as where a call returns to; False if it cannot be."""
-
-    def unwatch(self, sites: Sequence[Kprobe]) -> None:
-        """Take such probes out."""
-
-    def stand(self, point: ProbePoint, start: int, code: bytes) -> None:
-        """Map a page for code of the machinery's own, in which a point stands."""
-
-    def replant(self, address: int) -> None:
-        """Install the actions of a point anew: what is to happen there has changed."""
-
-    def reconsider(self, address: int) -> None:
-        """The same; whatever has taken its breakpoint's place is given up."""
+if TYPE_CHECKING:
+    from engine.probes.return_probes import ReturnProbes
+    from engine.probes.return_sites import ReturnSites
 
 
 class ReturnChanges(Struct, frozen=True):
@@ -67,28 +42,6 @@ class ReturnChanges(Struct, frozen=True):
 
 Noted = Callable[[int, tuple[tuple[int, int], ...]], None]
 """(stack pointer at the entry of a hooked call, (value, what it was replaced by)...)."""
-
-
-class GuestEntries(Protocol):
-    """A catcher's side of code in the guest that records calls by itself.
-
-    Attributes:
-        calls: the calls that such code has recorded.
-    """
-
-    calls: GuestCalls
-
-    def single(
-        self, point: ProbePoint, probe: Kretprobe, go: TrapAction, *, detoured: bool
-    ) -> TrapAction:
-        """The action at the entry of one return probe.
-
-        Args:
-            point: where it stands.
-            probe: the return probe.
-            go: carries the instruction out.
-            detoured: a detour stands there, and may be what leaves the entry to the engine.
-        """
 
 
 class ReturnCatcher(Protocol):
@@ -113,7 +66,7 @@ class ReturnCatcher(Protocol):
     pool: InstancePool
 
     @property
-    def in_guest(self) -> GuestEntries | None:
+    def in_guest(self) -> "ReturnSites | None":
         """See the class."""
 
     @property
@@ -244,4 +197,4 @@ class CatcherKind(Struct, frozen=True):
     name: str
     usual_in: Mode | None
     trampoline: bool
-    build: Callable[[ReturnHost, int], ReturnCatcher]
+    build: "Callable[[ReturnProbes, int], ReturnCatcher]"

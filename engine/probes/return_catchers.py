@@ -1,12 +1,15 @@
 """The catchers of returns that there are."""
 
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from engine.arch.plan import Mode
 from engine.probes.owens import OWENS
-from engine.probes.return_catcher import CatcherKind, ReturnCatcher, ReturnHost
+from engine.probes.return_catcher import CatcherKind, ReturnCatcher
 from engine.probes.return_sites import RETURN_SITES
 from engine.probes.trampoline import LINUX_TRAMPOLINE
+
+if TYPE_CHECKING:
+    from engine.probes.return_probes import ReturnProbes
 
 CATCHERS: Final[tuple[CatcherKind, ...]] = (RETURN_SITES, LINUX_TRAMPOLINE, OWENS)
 """All of them; where there is no page for a trampoline the first one that needs none is used."""
@@ -21,7 +24,7 @@ def catcher_kind(name: str, mode: Mode) -> CatcherKind:
     return next((kind for kind in CATCHERS if kind.name == name), usual)
 
 
-def catcher(host: ReturnHost, name: str, page: int) -> ReturnCatcher:
+def catcher(host: "ReturnProbes", name: str, page: int) -> ReturnCatcher:
     """Set up what catches the returns of a guest.
 
     Args:

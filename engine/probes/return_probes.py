@@ -14,7 +14,7 @@ from engine.probes.target import ProbeTarget
 
 
 class ReturnProbes:
-    """Registers return probes with the catcher of their returns; the catcher's `ReturnHost`.
+    """Registers return probes with the catcher of their returns.
 
     Attributes:
         target: the guest.
@@ -43,7 +43,7 @@ class ReturnProbes:
         Raises:
             CommandError: the architecture cannot catch returns in that way.
         """
-        self.target = target
+        self.target: ProbeTarget = target
         self._admission = admission
         self._arming = arming
         self._breakpoints = breakpoints
@@ -60,10 +60,6 @@ class ReturnProbes:
         self._registered += len(probes)
         for probe in probes:
             self.catcher.admit(probe)
-
-    def armed(self) -> None:
-        """Return probes are armed."""
-        self.catcher.armed()
 
     def dismiss(self, probes: Sequence[Kretprobe]) -> None:
         """Return probes are gone."""

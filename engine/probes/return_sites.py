@@ -29,7 +29,7 @@ program is not harmed.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from engine.arch.plan import Mode
 from engine.cpu.base import LEAVE, Stop, TrapAction
@@ -52,14 +52,15 @@ from engine.probes.point import ProbePoint
 from engine.probes.regs import PtRegs
 from engine.probes.return_catcher import (
     CatcherKind,
-    GuestEntries,
     Noted,
     ReturnCatcher,
     ReturnChanges,
-    ReturnHost,
 )
 from engine.probes.return_insns import ReturnInsns
 from engine.probes.stack_moves import StackMoves
+
+if TYPE_CHECKING:
+    from engine.probes.return_probes import ReturnProbes
 
 _TO: Final = 2
 """Index in `Cpu.last_branches` of the address that the last of its instructions led to."""
@@ -79,7 +80,7 @@ class ReturnSites:
         moves: what Go's runtime does about them.
     """
 
-    def __init__(self, host: ReturnHost) -> None:
+    def __init__(self, host: "ReturnProbes") -> None:
         """No call is pending."""
         self._host = host
         self._target = target = host.target
@@ -97,7 +98,7 @@ class ReturnSites:
         self.moves = StackMoves(target, host, self.pending_calls, self.calls, frames, self._insns)
 
     @property
-    def in_guest(self) -> GuestEntries | None:
+    def in_guest(self) -> "ReturnSites | None":
         """Code in the guest may record calls, and end them where they return to."""
         return self
 

@@ -17,7 +17,6 @@ from engine.arch.plan import InsnPlan, Mode, Rules, Verdict
 from engine.image import ElfImage, Section, Segment, Symbol, SymbolTable
 from engine.image.headers import PF_X
 from engine.image.index import undivided
-from engine.probes.stretch import Stretch
 
 _Told = TypeVar("_Told")
 
@@ -256,6 +255,29 @@ def _slots(
             found.append(at)
             at += distance
     return found, None
+
+
+class Stretch(Struct, eq=False):
+    """Addresses between which nothing begins or ends: no symbol, section or segment.
+
+    Addresses are those of the `ImageCode` that it is from.
+
+    Attributes:
+        start: the first one.
+        end: behind the last one.
+        segment: the loadable segment that they lie in: the last one, as mapped.
+        section: the section, where there are sections.
+        symbol: the one that covers them.
+        silent: ids of the rules about what they lie in that find nothing there; None until
+            somebody has asked them.
+    """
+
+    start: int
+    end: int
+    segment: Segment | None
+    section: Section | None
+    symbol: Symbol | None
+    silent: frozenset[str] | None = None
 
 
 class ImageCode:

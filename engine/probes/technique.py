@@ -11,7 +11,7 @@ from typing import Final, Protocol
 from msgspec import Struct
 
 from engine.cpu.base import Stop
-from engine.probes.blacklist import Blacklist
+from engine.probes.admission import Blacklist
 from engine.probes.detour_keeper import DetourKeeper
 from engine.probes.detourroom import DetourRoom, RowMemory
 from engine.probes.kprobe import Kprobe

@@ -9,7 +9,7 @@ pools. The trampoline is a breakpoint whose emulation is the return to the real 
 
 from collections.abc import Callable, Iterable, Mapping
 from functools import cache
-from typing import Final, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 from engine.arch.base import TrapKind
 from engine.arch.plan import InsnPlan, Mode, Operation, Rules, StepCpu, Verdict
@@ -26,14 +26,16 @@ from engine.probes.pending_calls import ReturnSite
 from engine.probes.point import ProbePoint
 from engine.probes.return_catcher import (
     CatcherKind,
-    GuestEntries,
     Noted,
     ReturnCatcher,
     ReturnChanges,
-    ReturnHost,
 )
 from engine.probes.stepping import StepStopError
 from engine.probes.target import ProbeTarget
+
+if TYPE_CHECKING:
+    from engine.probes.return_probes import ReturnProbes
+    from engine.probes.return_sites import ReturnSites
 
 DEPTH_MAX: Final = 64
 """Pending uretprobes of a thread (MAX_URETPROBE_DEPTH)."""
@@ -129,7 +131,7 @@ class TrampolineReturns:
         threads: the calls that are pending, by thread id.
     """
 
-    def __init__(self, host: ReturnHost, start: int, hijack: ReturnHijack) -> None:
+    def __init__(self, host: "ReturnProbes", start: int, hijack: ReturnHijack) -> None:
         """Nothing is written yet.
 
         Args:
@@ -141,7 +143,7 @@ class TrampolineReturns:
         self._target = target = host.target
         self.told = ""
         self.changes = hijack.changes
-        self.in_guest: GuestEntries | None = None
+        self.in_guest: ReturnSites | None = None
         self.damaged = 0
         self.frames = FrameReader(target)
         self.pool = InstancePool(target, self._sweep)

@@ -241,6 +241,7 @@ def _read_uprobe(
     is_return = suffixed or head.startswith("r")
     # Digits of a maxactive make the kernel overlook the name.
     group, event = read_names(head, 1 if head[1:2] == ":" else -1, "uprobes", command)
+    args, plain = _argument_words(words)
     context = ArgContext(
         arch,
         uprobe=True,
@@ -248,7 +249,7 @@ def _read_uprobe(
         at_entry=mode is Mode.STRICT and not is_return and lookup.entry(target, words[PLACE]),
         fail=command.error,
         symbol=lambda name: lookup.symbol(name, target, words[PLACE]),
-        variables=lookup.variables(target, words[PLACE], is_return),
+        variables=None if plain else lookup.variables(target, words[PLACE], is_return),
         extended=mode is Mode.STRICT,
     )
     return Definition(
@@ -258,7 +259,7 @@ def _read_uprobe(
         group=group,
         event=event or event_name(target, is_return, arch.bits),
         target=target,
-        args=_args(words[FIRST_ARG:], context),
+        args=_kept_args(args, context) if plain else compile_args(args, context),
         line=line,
         bits=arch.bits,
         strict_override=override,
@@ -277,6 +278,7 @@ def _read_kprobe(
     if problem := lookup.place(target, words[PLACE], is_return):
         raise command.error(problem, PLACE, why=lookup.why())
     group, event = read_names(head, colon, "kprobes", command)
+    args, plain = _argument_words(words)
     context = ArgContext(
         arch,
         uprobe=False,
@@ -284,7 +286,7 @@ def _read_kprobe(
         at_entry=not is_return and lookup.entry(target, words[PLACE]),
         fail=command.error,
         symbol=lambda name: lookup.symbol(name, target, words[PLACE]),
-        variables=lookup.variables(target, words[PLACE], is_return),
+        variables=None if plain else lookup.variables(target, words[PLACE], is_return),
         extended=mode is Mode.STRICT,
     )
     return Definition(
@@ -294,17 +296,21 @@ def _read_kprobe(
         group=group,
         event=event or event_name(target, is_return, arch.bits),
         target=target,
-        args=_args(words[FIRST_ARG:], context),
+        args=_kept_args(args, context) if plain else compile_args(args, context),
         line=line,
         bits=arch.bits,
         strict_override=override,
     )
 
 
-def _args(words: tuple[str, ...], context: ArgContext) -> tuple[FetchArg, ...]:
+def _argument_words(words: tuple[str, ...]) -> tuple[tuple[str, ...], bool]:
+    """The arguments of a definition, and whether they mean the same at every place."""
+    args = words[FIRST_ARG:]
+    return args, all(map(_REGISTERS_ONLY.fullmatch, args))
+
+
+def _kept_args(words: tuple[str, ...], context: ArgContext) -> tuple[FetchArg, ...]:
     """`compile_args`; many definitions have the same words, and then share what they mean."""
-    if not all(map(_REGISTERS_ONLY.fullmatch, words)):
-        return compile_args(words, context)
     kind = context.uprobe, context.is_return, context.at_entry, context.extended
     key = context.arch.name, kind, words
     found = _kept.get(key)

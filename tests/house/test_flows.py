@@ -17,7 +17,9 @@ from controlkit import Held, held, sample
 
 import engine
 from engine.cli.check import check as check_command
+from engine.probes.site import FunctionCode
 from engine.session.control.probe_list import ProbeList
+from engine.session.program.places import Places
 from engine.session.protocol import commands as cmd
 
 pytestmark = pytest.mark.slow
@@ -26,8 +28,8 @@ OURS = f"{Path(engine.__file__).parent}/"
 
 # Functions and files of each action.
 CEILINGS = {
-    "define": (533, 113),
-    "step": (336, 98),
+    "define": (520, 109),
+    "step": (328, 93),
     "seek": (569, 139),
     "check": (553, 74),
 }
@@ -141,6 +143,26 @@ def test_a_definition_passes_six_functions_before_work_begins() -> None:
             sys.setprofile(before)
     assert passed[-1].endswith(".execute")
     assert len(passed) + 1 <= 6, passed
+
+
+def test_a_definition_looks_its_place_up_once_and_decodes_its_function_once() -> None:
+    """The reader of the line, the verdict and the machinery in memory share what they find."""
+    calls: list[str] = []
+    asked = {Places.of_target.__code__, FunctionCode.__init__.__code__}
+
+    def look(frame: FrameType, event: str, argument: object) -> None:
+        if event == "call" and frame.f_code in asked:
+            calls.append(frame.f_code.co_qualname)
+
+    with held(sample("x86_64", "recursion")) as guest:
+        before = sys.getprofile()
+        sys.setprofile(look)
+        try:
+            guest.do(cmd.Define("p:inside main+0x61"))
+        finally:
+            sys.setprofile(before)
+        assert guest.probe(1).row.enabled
+    assert sorted(calls) == ["FunctionCode.__init__", "Places.of_target"]
 
 
 def test_a_function_is_counted_once() -> None:

@@ -59,7 +59,7 @@ RIDDLES = {
     "engine.arch": 11,
     "engine.cpu": 12,
     "engine.fetch": 1,
-    "engine.guest": 6,
+    "engine.guest": 5,
     "engine.history": 11,
     "engine.image": 30,
     "engine.language": 4,

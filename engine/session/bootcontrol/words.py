@@ -12,7 +12,8 @@ from engine.errors import CommandError, GuestFaultError
 from engine.image.datatypes import TypeKind
 from engine.insn.disasm import Disassembler
 from engine.language.evaluation import evaluate, type_of
-from engine.language.printing import Printer, lines_of
+from engine.language.format_letters import lines_of
+from engine.language.printing import Printer
 from engine.language.type_flags import TypeFlags
 from engine.language.typetexts import definition_of
 from engine.session.bootcontrol.boot import ControlledBoot

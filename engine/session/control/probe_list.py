@@ -18,8 +18,8 @@ from engine.probes.kretprobe import KretprobeInstance
 from engine.session.control.editing import ChangeHistory, UndoableChange
 from engine.session.control.entries import ProbeEntry, ProbeRows, ProbeViews
 from engine.session.control.tracing_choices import EventRules
-from engine.session.guest.probed_space import Wanted
 from engine.session.guest.probing import Probing
+from engine.session.guest.wanted_probes import Wanted
 from engine.session.program.marker_places import counter_of
 from engine.session.program.places import Place, PlaceError
 from engine.session.program.verdicts import Placed

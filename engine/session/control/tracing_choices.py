@@ -352,8 +352,8 @@ class KernelSwitch:
                 self.globs = tuple(dict.fromkeys((*self.globs, glob)))
         else:
             self.globs = tuple(glob for glob in self.globs if globs and glob not in globs)
-        attached = tracing.attached_only(group)
-        tracing.source(group).record_only((*self.globs, *attached))
+        attached = tracing.unplaced.attached_only(group)
+        tracing.unplaced.source(group).record_only((*self.globs, *attached))
         return f"{_WORDS[group]} recorded: {' '.join(self.globs) or 'none'}"
 
 

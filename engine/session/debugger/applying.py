@@ -11,8 +11,9 @@ from engine.errors import CommandError, KprobeTuiError
 from engine.language.value_types import INT
 from engine.language.values import made
 from engine.message_text import bare_name
-from engine.session.debugger.debugger import Debugger, message
+from engine.session.debugger.debugger import Debugger
 from engine.session.debugger.looking import Looking
+from engine.session.debugger.output import message
 from engine.session.debugger.tasks import ThreadVisit, ThreadWords
 
 _MOST: Final = 10_000
@@ -52,17 +53,18 @@ def split_flags(text: str) -> tuple[ApplyFlags, str]:
 
 
 class ApplyWords:
-    """Carries words out for frames and threads, and into pipes.
+    """Carries words out for frames and threads, and into pipes."""
 
-    Attributes:
-        line: carries a word out.
-    """
-
-    def __init__(self, debugger: Debugger, looking: Looking, tasks: ThreadWords) -> None:
-        """Apply words to a debugger's guest."""
+    def __init__(
+        self,
+        debugger: Debugger,
+        looking: Looking,
+        tasks: ThreadWords,
+        line: Callable[[str], object],
+    ) -> None:
+        """Apply words to a debugger's guest; `line` carries one out."""
         self._debugger, self._looking, self._tasks = debugger, looking, tasks
-        self.line: Callable[[str], object] = lambda text: None
-        tasks.apply = self._thread_apply
+        self._line = line
 
     # -- one word, several times ------------------------------------------------------------
 
@@ -70,9 +72,9 @@ class ApplyWords:
         """Carry a word out under a heading, which is left out where it has nothing to say."""
         debugger = self._debugger
         trouble: KprobeTuiError | None = None
-        with debugger.captured() as printed:
+        with debugger.output.captured() as printed:
             try:
-                self.line(text)
+                self._line(text)
             except KprobeTuiError as error:
                 trouble = error
         if trouble is not None and flags.silent:
@@ -169,7 +171,7 @@ class ApplyWords:
         selected = debugger.frames.selected
         try:
             for number in numbers:
-                debugger.breathe()
+                debugger.output.breathe()
                 if number >= len(debugger.frames.all):
                     break  # the word has let the guest move
                 debugger.frames.select(number)
@@ -189,6 +191,16 @@ class ApplyWords:
         self._frame_apply(f"all -s {rest}")
 
     # -- threads ----------------------------------------------------------------------------
+
+    def thread(self, rest: str) -> None:
+        """Look at another thread: thread NUMBER; thread apply NUMBER...|all WORD.
+
+        `thread name NAME` names the one that is looked at, `thread find REGEXP` finds by name.
+        """
+        if rest.startswith("apply"):
+            self._thread_apply(rest.removeprefix("apply").strip())
+        else:
+            self._tasks.thread(rest)
 
     def _thread_apply(self, rest: str) -> None:
         """Carry a word out for several threads, the newest first as gdb does for all."""
@@ -218,7 +230,7 @@ class ApplyWords:
         elif not match[1].startswith("all"):
             chosen = _listed(match[1])
         for number in chosen:
-            debugger.breathe()
+            debugger.output.breathe()
             tid = every.get(number)
             if tid is None:
                 debugger.complain(f"warning: Unknown thread {number}")
@@ -233,13 +245,13 @@ class ApplyWords:
         """Carry a word out for all threads, without errors: thread apply all -s WORD."""
         if not rest:
             raise CommandError("Please specify a command to apply on all threads")
-        self._tasks.thread(f"apply all -s {rest}")
+        self._thread_apply(f"all -s {rest}")
 
     def tfaas(self, rest: str) -> None:
         """Carry a word out for all frames of all threads, without errors."""
         if not rest:
             raise CommandError("Please specify a command to apply on all frames of all threads")
-        self._tasks.thread(f"apply all -s -- frame apply all -s {rest}")
+        self._thread_apply(f"all -s -- frame apply all -s {rest}")
 
     # -- the host ---------------------------------------------------------------------------
 
@@ -258,8 +270,8 @@ class ApplyWords:
         if not command.strip():
             raise CommandError("Missing SHELL_COMMAND")
         debugger = self._debugger
-        with debugger.captured() as printed:
-            self.line(word)
+        with debugger.output.captured() as printed:
+            self._line(word)
         done = subprocess.run(
             command,
             shell=True,
@@ -269,7 +281,7 @@ class ApplyWords:
             stderr=subprocess.STDOUT,
         )
         debugger.write(done.stdout.decode(errors="replace"))
-        debugger.set_convenience("_shell_exitcode", made(INT, done.returncode, "little"))
+        debugger.kept.set("_shell_exitcode", made(INT, done.returncode, "little"))
 
 
 def _listed(text: str) -> list[int]:

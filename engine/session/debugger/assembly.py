@@ -6,10 +6,11 @@ from typing import Final
 
 from msgspec import Struct
 
-from engine.errors import CommandError
+from engine.errors import CommandError, GuestFaultError
 from engine.session.debugger.debugger import Debugger
 from engine.session.debugger.places import CodePlace
 from engine.session.debugger.word_arguments import split_arguments, split_format
+from engine.session.inspect.stored_program import StoredProgram
 
 _MOST: Final = 1 << 20
 """Bytes that are disassembled at once."""
@@ -66,6 +67,46 @@ class Assembly:
                     self._put(line, wide, base)
         put("End of assembler dump.")
 
+    def instruction(self, at: int) -> tuple[bytes, str]:
+        """The bytes of an instruction, and its text with the symbol of where it leads.
+
+        Raises:
+            GuestFaultError: there is no memory.
+        """
+        session = self._debugger.control.session
+        seen = self._debugger.frames.seen
+        if isinstance(seen, StoredProgram):
+            code = seen.code_at(at, session.arch.insn_max)
+        else:
+            code = session.code_at(at, seen)
+        if not code:
+            raise GuestFaultError(at, "read")
+        insns = session.disassembler.decode(at, code)
+        if not insns:
+            return code[: session.arch.code_unit], "(bad)"
+        text, refers = insns[0].text, None
+        if session.arch.spelling is not None:
+            flavor = str(self._debugger.settings["disassembly-flavor"])
+            spelled = session.arch.spelling()(insns[0], flavor)
+            text, refers = spelled.text, spelled.refers
+        target = session.arch.probes.target(code, at)
+        if target is not None:
+            text += self._label(target)
+        if refers is not None:
+            text += f"        # {refers:#x}{self._label(refers)}"
+        return code[: insns[0].size], text
+
+    def _label(self, address: int) -> str:
+        """Return the name of an address as it stands behind it: " <main+4>"; "" for none."""
+        name = self.code_label(address)
+        return f" <{name}>" if name else ""
+
+    def code_label(self, address: int) -> str:
+        """The name of an address beside instructions: the linker's, where nothing else is set."""
+        if self._debugger.settings["print asm-demangle"]:
+            return self._debugger.scope.symbol(address)
+        return self._debugger.places.label(address)
+
     def next_line(self, number: int) -> None:
         """Show the instructions of a frame's line if `disassemble-next-line` says so."""
         debugger = self._debugger
@@ -90,7 +131,7 @@ class Assembly:
                 raise CommandError("No function contains specified address.")
             pieces, name = debugger.places.code_of(at)
             if pieces:
-                label = debugger.code_label(pieces[0].start)
+                label = self.code_label(pieces[0].start)
                 return pieces, label if label and not _DISTANCE.search(label) else name
             start = symbol.address + module.bias
             size = symbol.size or self._to_next(start)
@@ -123,7 +164,7 @@ class Assembly:
     def _instructions(self, start: int, end: int) -> Iterator[_DumpedInsn]:
         at = start
         while at < end:
-            raw, text = self._debugger.instruction(at)
+            raw, text = self.instruction(at)
             yield _DumpedInsn(self._debugger.places.at(at), raw, text)
             at += len(raw)
 
@@ -133,7 +174,7 @@ class Assembly:
         frame = debugger.frame
         mark = "=> " if frame is not None and frame.pc == place.address else "   "
         digits = debugger.control.session.arch.bits // 4
-        name = debugger.code_label(place.address)
+        name = self.code_label(place.address)
         name = name if _DISTANCE.search(name) else f"{name}+0"
         if base is not None:
             name = f"{place.address - base:+}"

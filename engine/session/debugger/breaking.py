@@ -56,9 +56,9 @@ class Breaking:
             stop.extra = f"if {condition}" if condition else ""
         stop.locations = [BreakLocation(place) for place in places]
         if places:
-            debugger.set_condition(stop, condition)
+            debugger.conditions.set(stop, condition)
         debugger.stops.add(stop)
-        debugger.set_convenience("bpnum", made(INT, stop.number, "little"))
+        debugger.kept.set("bpnum", made(INT, stop.number, "little"))
         debugger.put(placed_text(stop, debugger.displacement))
 
     def _waits(self, why: str, stop: UserBreakpoint) -> bool:
@@ -194,7 +194,7 @@ class Breaking:
         if not re.fullmatch(r"\d+|\$\w+", number):
             raise CommandError(f"Bad breakpoint argument: '{rest}'")
         stop = self._stop(number)
-        self._debugger.set_condition(stop, text.strip())
+        self._debugger.conditions.set(stop, text.strip())
         if isinstance(stop, UserBreakpoint):
             self._debugger.stops.settle(stop)
         if not stop.condition and self._debugger.interactive:

@@ -135,7 +135,7 @@ class Catching:
             raise unknown(kind, _KINDS, "catch ")
         debugger = self._debugger
         asked = UserStop()
-        debugger.set_condition(asked, condition.strip())
+        debugger.conditions.set(asked, condition.strip())
         stop: UserStop
         if kind in _EXCEPTIONS:
             stop, said = self._exceptions(kind), kind

@@ -19,17 +19,13 @@ _SETTING: Final = re.compile(r"[a-z][a-z-]+\s+[\w\"'/]")
 
 
 class Changing:
-    """Changes variables, registers and memory, arguments and the environment.
+    """Changes variables, registers and memory, arguments and the environment."""
 
-    Attributes:
-        user_words: gives the words of the user's own, and their lines.
-    """
-
-    def __init__(self, debugger: Debugger) -> None:
-        """Change a debugger's guest."""
+    def __init__(self, debugger: Debugger, defined: Mapping[str, tuple[ScriptLine, ...]]) -> None:
+        """Change a debugger's guest; `defined`: the words of the user's own, and their lines."""
         self._debugger = debugger
         self._warned = False
-        self.user_words: Callable[[], Mapping[str, tuple[ScriptLine, ...]]] = dict
+        self._user_words = defined
 
     def set_other(self, rest: str) -> None:
         """Change a setting of gdb's, or what an expression changes."""
@@ -187,7 +183,7 @@ class Changing:
                 put(f'Environment variable "{name}" not defined.')
         elif word in ("convenience", "conv"):
             debugger = self._debugger
-            for key, item in reversed(debugger.convenience.items()):
+            for key, item in reversed(debugger.kept.variables.items()):
                 put(f"${key} = {debugger.frames.printer(debugger.scope).text(item)}")
         elif word == "user":
             self._show_user(name.strip())
@@ -232,22 +228,22 @@ class Changing:
 
     def _show_user(self, name: str) -> None:
         """The lines of a word of the user's own; of all without a name."""
-        for key, lines in self.user_words().items():
+        for key, lines in self._user_words.items():
             if name in ("", key):
                 self._debugger.put(f'User command "{key}":')
                 for line in lines_of(lines, "  "):
                     self._debugger.put(line)
                 self._debugger.put("")
-        if name and name not in self.user_words():
+        if name and name not in self._user_words:
             raise CommandError("Not a user command.")
 
     def _show_values(self, rest: str) -> None:
         """The last ten values that were printed, or ten around a number."""
         debugger = self._debugger
-        known = len(debugger.printed)
+        known = len(debugger.kept.history)
         first = max(debugger.number(rest) - 5, 1) if rest else max(known - 9, 1)
         for number in range(first, min(first + 10, known + 1)):
-            text = debugger.frames.printer(debugger.scope).text(debugger.printed[number - 1])
+            text = debugger.frames.printer(debugger.scope).text(debugger.kept.history[number - 1])
             debugger.put_value(f"${number} = {text}")
 
     def _show_setting(self, rest: str) -> None:

@@ -6,7 +6,7 @@ by a path that is given, run nothing there, and change nothing that a later run 
 """
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TypeVar
 
 from msgspec import Struct
@@ -34,6 +34,7 @@ from engine.session.debugger.moving import Moving
 from engine.session.debugger.script import ScriptLine
 from engine.session.debugger.searching import Searching
 from engine.session.debugger.skipping import SkipWords
+from engine.session.debugger.stop_reports import StopReports
 from engine.session.debugger.stoptables import StopTables
 from engine.session.debugger.tasks import ThreadWords
 from engine.session.debugger.virtual_tables import VirtualTableWords
@@ -85,27 +86,43 @@ class WordTable:
         own: words of the user's own, and what `help` says of them.
     """
 
-    def __init__(self, debugger: Debugger, of_lines: tuple[AnyWord, ...]) -> None:
-        """Make the table; `of_lines` are those of the one who carries lines out."""
+    def __init__(
+        self,
+        debugger: Debugger,
+        of_lines: tuple[AnyWord, ...],
+        *,
+        line: Callable[[str], object],
+        defined: Mapping[str, tuple[ScriptLine, ...]],
+        at_stop: Callable[[], object],
+    ) -> None:
+        """Make the table.
+
+        Args:
+            debugger: the debugger.
+            of_lines: words of the one who carries lines out.
+            line: carries a line out.
+            defined: lines of the words of the user's own.
+            at_stop: called before a stop is told.
+        """
         self._debugger = debugger
         self.own: dict[str, str] = {}
         assembly = Assembly(debugger)
-        self.looking = looking = Looking(debugger, assembly)
-        self.moving = moving = Moving(debugger, looking)
+        looking = Looking(debugger, assembly)
+        skipping = SkipWords(debugger)
+        self.reports = StopReports(debugger, looking, at_stop)
+        moving = Moving(debugger, looking, self.reports, skipping.skips)
         moments = MomentWords(debugger, moving)
         self.breaking = breaking = Breaking(debugger)
         watching = Watching(debugger)
-        self.catching = catching = Catching(debugger)
-        self.changing = changing = Changing(debugger)
+        catching = Catching(debugger)
+        self.changing = changing = Changing(debugger, defined)
         self.tasks = tasks = ThreadWords(debugger, looking)
         branching = BranchWords(debugger, looking)
         searching = Searching(debugger)
         self._mappings = MappingWords(debugger)
         files = FileWords(debugger, looking)
-        self.applying = applying = ApplyWords(debugger, looking, tasks)
-        self.goroutines = goroutines = GoroutineWords(debugger, looking)
-        self.skipping = skipping = SkipWords(debugger)
-        moving.skips = skipping.skips
+        applying = ApplyWords(debugger, looking, tasks, line)
+        goroutines = GoroutineWords(debugger, looking, line)
         describing = DescribingWords(debugger, looking)
         dumping, listing = DumpWords(debugger), looking.listing
         many = ManyBreaks(debugger, breaking, searching, looking)
@@ -191,7 +208,7 @@ class WordTable:
             Word(("watch", "wa"), watching.watch, remote=True),
             Word(("rwatch", "rw"), watching.rwatch, remote=True),
             Word(("awatch", "aw"), watching.awatch, remote=True),
-            Word(("thread", "t"), tasks.thread, moves=True),
+            Word(("thread", "t"), applying.thread, moves=True),
             Word(("goroutine",), goroutines.goroutine, moves=True),
             Word(("macro",), macros.macro, remote=True),
             Word(("find",), searching.find, remote=True),

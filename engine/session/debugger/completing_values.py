@@ -171,7 +171,7 @@ class OfferedValues:
 
     def _dollars(self, typed: str) -> list[str]:
         """Registers, the user's own variables, variables and functions of the debugger's own."""
-        own = (name for name in self._debugger.own_names if not name.startswith(_PROBED))
+        own = (name for name in self._debugger.kept.names if not name.startswith(_PROBED))
         return begun(typed, (f"${name}" for name in dict.fromkeys((*self.registers(""), *own))))
 
     # -- members -----------------------------------------------------------------------------

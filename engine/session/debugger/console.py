@@ -7,13 +7,14 @@ from typing import Final
 
 from engine.errors import CommandError
 from engine.language.evaluation import evaluate
-from engine.language.printing import FORMATS
+from engine.language.format_letters import FORMATS
 from engine.language.reach import Reach
 from engine.language.value_types import CType
 from engine.session.control.control import Control
 from engine.session.debugger.command_table import Word, split_word
-from engine.session.debugger.debugger import TROUBLE, Debugger, message
+from engine.session.debugger.debugger import Debugger
 from engine.session.debugger.interpreter import Interpreter
+from engine.session.debugger.output import TROUBLE, message
 from engine.session.debugger.returned import ReturnedValue
 from engine.session.debugger.saving import restore_stops, saved_stops
 from engine.session.debugger.script import commands_of
@@ -134,7 +135,7 @@ class Console:
 
         def told() -> str:
             self._settle()
-            with debugger.captured() as found:
+            with debugger.output.captured() as found:
                 try:
                     returned.tell()
                 except TROUBLE as error:

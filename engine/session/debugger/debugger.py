@@ -2,40 +2,39 @@
 
 import re
 import shlex
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from collections.abc import Callable
+from contextlib import nullcontext
 from functools import partial
-from time import monotonic
 from typing import Final
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from engine.errors import CommandError, GuestFaultError, ImageError, KprobeTuiError
-from engine.escaping import escaped
+from engine.errors import CommandError, GuestFaultError, ImageError
 from engine.guest.modules import Module
 from engine.image.reader import DamagedError
 from engine.language.convenience_functions import FUNCTIONS
-from engine.language.evaluation import checked, evaluate, evaluator_of
+from engine.language.evaluation import checked, evaluate
 from engine.language.languages import LANGUAGE_NAMES
-from engine.language.printing import Printer
 from engine.language.reach import Reach
-from engine.language.syntax import Expression
 from engine.language.values import TypedValue
 from engine.linux.signals import SI_USER, PendingSignal, info_kill
 from engine.linux.space import AddressSpace
 from engine.linux.thread import KeptSignal
 from engine.session.control.control import Control
 from engine.session.debugger.frames import SelectedFrames, Sources
+from engine.session.debugger.kept_values import KeptValues
+from engine.session.debugger.late_places import LatePlaces
 from engine.session.debugger.named_threads import NamedThreads
-from engine.session.debugger.output_log import OutputLog
+from engine.session.debugger.output import Guard, OutputLog, Put, WordOutput
 from engine.session.debugger.own_functions import OwnFunctions
 from engine.session.debugger.places import BlockKey, CodePlace, PlaceFinder, WantedPlace
 from engine.session.debugger.program_calls import CallLeftError, ProgramCalls
 from engine.session.debugger.script import ScriptLine
 from engine.session.debugger.settings import SettingValues
 from engine.session.debugger.signal_rules import SignalTable
-from engine.session.debugger.stops import UserBreakpoint, UserStop, UserStops
+from engine.session.debugger.stop_conditions import StopConditions
+from engine.session.debugger.stops import UserBreakpoint, UserStops
 from engine.session.guest.calling import CallOutcome
 from engine.session.guest.entering import CallArguments
 from engine.session.guest.session import Session
@@ -48,15 +47,7 @@ from engine.session.protocol.config import GuestConfig
 from engine.session.protocol.frames import GuestFrame
 from engine.session.protocol.views import RunState
 
-Put = Callable[[str], object]
-"""Takes a text as it is to be printed, newlines included."""
-Guard = Callable[[], AbstractContextManager[None]]
-"""Listens to the host while the guest moves."""
-_BREATH: Final = 0.1
-"""Seconds between two looks of others at what many words print."""
 NOT_RUN: Final = "The program is not being run."
-TROUBLE: Final = (KprobeTuiError, DamagedError)
-"""Errors of what a user asks for: the command fails, the debugger goes on."""
 
 
 class Display(Struct):
@@ -86,7 +77,9 @@ class Debugger:
         pending: commands of the breakpoints that stop the guest, to be carried out next.
         signals: what is done with those that the guest gets.
         signal: the one that stops it, 0 for none.
-        log: copies what is printed.
+        output: prints the lines of words; `put`, `put_value`, `complain` and `write` are its own.
+        kept: values that the user keeps.
+        conditions: of stops.
         displays: expressions that are shown at each stop.
         expand: expands macros in an expression.
         frames: of the guest as it stands.
@@ -128,34 +121,33 @@ class Debugger:
             remote: the words come from a client of a server.
         """
         self.control = control
-        self.settings = SettingValues()
+        self.settings = SettingValues(self._set)
         if attached:  # as the panes beside the words have instructions
             self.settings.begin("disassembly-flavor", "intel")
         own = OwnFunctions(self)
         self.calls_stay, self.calls = False, ProgramCalls(self)
-        self._functions, self._computed = {**FUNCTIONS, **own.all}, own.variables
-        self._out, self._captures = out, 0
-        self.log = OutputLog(self.settings, remote=remote)
-        self._complaints = complaints
+        self.kept = KeptValues({**FUNCTIONS, **own.all}, own.variables)
+        log = OutputLog(self.settings, remote=remote)
+        self.output = output = WordOutput(out, complaints, log, guard, control.queue.cuts_short)
+        self.put, self.put_value = output.put, output.put_value
+        self.complain, self.write = output.complain, output.write
         self._guard = guard
+        self.conditions, self._late = StopConditions(self), LatePlaces(self)
         self.confirm, self.pending_breakpoints = not attached, "auto"
         self.attached, self.remote = attached, remote
-        self.stops = UserStops(control, self._holds, self.complain, shared=attached)
+        self.stops = UserStops(control, self.conditions.holds, self.complain, shared=attached)
         self.pending: list[ScriptLine] = []
         self.signals, self.signal = SignalTable(), 0
         self.displays: dict[int, Display] = {}
         self.interactive = attached
         self._begun = self._was_begun = self.changed = False
         self._stored: tuple[Session, bool, StoredProgram] | None = None
-        self._breathed = 0.0
         self.arguments = shlex.join(control.config.args)
-        self._convenience: dict[str, TypedValue] = {}
-        self._values: list[TypedValue] = []
-        self._asking = self._came = self._expanding = False
+        self._expanding = False
         self.expand: Callable[[str], str] = lambda text: text
         self.watches: Callable[[], str] = lambda: ""
         control.questions.looks = self._looks
-        control.questions.mapped = self._code_came
+        control.questions.mapped = self._late.code_came
         self.renew()
 
     @property
@@ -220,7 +212,7 @@ class Debugger:
         self.threads = NamedThreads(self.control)
         self.files = files = Files(session, self.stored)
         self.places = PlaceFinder(session, files, lambda: self.frames.seen, files.modules)
-        self._guest_places = PlaceFinder(
+        self.guest_places = PlaceFinder(
             session, files, self._seen_guest, lambda: files.modules(there=session.seen)
         )
         self.frames = SelectedFrames(
@@ -234,12 +226,11 @@ class Debugger:
             self.files.loaded_names,
             self.stored,
         )
-        self.settings.changed = self._set
 
     def _set(self) -> None:
         """A setting has changed."""
         self.frames.renew()
-        self.log.renew()
+        self.output.log.renew()
 
     def _displayed(self, path: str) -> str:
         """A source file as `set filename-display` wants it."""
@@ -257,54 +248,6 @@ class Debugger:
             for stop in self.stops.reached
             if isinstance(stop, UserBreakpoint) and stop.hit and stop.hit.place.block
         }
-
-    # -- texts ------------------------------------------------------------------------------
-
-    def put(self, text: str) -> None:
-        """Print a line; what a program calls its own things by is made fit for a terminal."""
-        self.write(escaped(text, keep="\t") + "\n")
-
-    def put_value(self, text: str) -> None:
-        """Print a value, which may have several lines; the printer has made its names fit."""
-        self.write(escaped(text, keep="\t\n") + "\n")
-
-    def complain(self, text: str) -> None:
-        """Print a line of what went wrong, where it did not end a command."""
-        if self._complaints is None:
-            self.put(text)
-        else:
-            self._complaints(escaped(text, keep="\t"))
-
-    def write(self, text: str) -> None:
-        """Print a text of the user's own as it is, without a newline."""
-        if self._captures or not self.log.take(text):
-            self._out(text)
-
-    @contextmanager
-    def captured(self) -> Iterator[list[str]]:
-        """Collect what words print meanwhile in place of printing it."""
-        found: list[str] = []
-        before, self._out = self._out, found.append
-        self._captures += 1
-        try:
-            yield found
-        finally:
-            self._out = before
-            self._captures -= 1
-
-    def breathe(self) -> None:
-        """Between two words of many: show what was printed, and hear whether it is enough.
-
-        Raises:
-            CommandError: the user wants an end.
-        """
-        if self.control.queue.cuts_short():
-            raise CommandError("Quit")
-        now = monotonic()
-        if now - self._breathed > _BREATH:
-            self._breathed = now
-            with self._guard():
-                pass
 
     # -- the guest --------------------------------------------------------------------------
 
@@ -393,11 +336,6 @@ class Debugger:
         """Id of the thread that is looked at."""
         return self.control.thread
 
-    @property
-    def printed(self) -> list[TypedValue]:
-        """The values of the history, `$1` first."""
-        return self._values
-
     def forget_kept(self) -> None:
         """The program goes on elsewhere: what was kept back for the place is not done."""
         thread = self.control.session.machine.current
@@ -421,7 +359,7 @@ class Debugger:
         self.move(cmd.Restart())
         self.started = self.changed = False
         self.renew()
-        self.stops.restarted(self._places_again)
+        self.stops.restarted(self._late.again)
 
     def branched(self) -> None:
         """Follow a switch to another branch of the run: what is watched is watched there."""
@@ -434,43 +372,10 @@ class Debugger:
 
     # -- files that come and go ---------------------------------------------------------------
 
-    def _code_came(self) -> None:
-        """Code of a file has come: breakpoints may have addresses there."""
-        if not self._came and any(_may_move(stop) for stop in self.stops.all.values()):
-            self._came = True
-            self.control.notice()
-
     def _looks(self) -> str:
         """Asked between two instructions: why the guest is to stop, in words."""
-        if self._came:
-            self._came = False
-            with self.stops.while_running():
-                self._place_again()
+        self._late.look()
         return self.watches()
-
-    def _place_again(self) -> None:
-        """Breakpoints have the addresses that their places have by now."""
-        for stop in list(self.stops.all.values()):
-            if not isinstance(stop, UserBreakpoint) or not _may_move(stop):
-                continue
-            places = self._places_again(stop)
-            if [one.place.address for one in stop.locations] == [at.address for at in places]:
-                continue
-            try:
-                self.stops.move(stop, places)
-                if places and (stop.condition or stop.extra):
-                    text = stop.condition or stop.extra.removeprefix("if ")
-                    self.set_condition(stop, text, told=False)
-                    self.stops.settle(stop)
-            except TROUBLE as error:
-                self.complain(f"Error in re-setting breakpoint {stop.number}: {message(error)}")
-        self.frames.moved()
-
-    def _places_again(self, stop: UserBreakpoint) -> tuple[CodePlace, ...]:
-        before = [one.place for one in stop.locations]
-        return (
-            tuple(before) if stop.wanted is None else self._guest_places.again(stop.wanted, before)
-        )
 
     def display(self, text: str, form: str) -> Display:
         """Show an expression at each stop from now on."""
@@ -481,106 +386,6 @@ class Debugger:
         function = scope.scope.function if local and scope.scope is not None else ""
         self.displays[number] = Display(number, text, form, function=function)
         return self.displays[number]
-
-    # -- conditions -------------------------------------------------------------------------
-
-    def set_condition(self, stop: UserStop, text: str, *, told: bool = True) -> None:
-        """Stop only where an expression holds.
-
-        Its names are looked for at each place of a breakpoint, which is passed by where they mean
-        nothing; for other stops where the user looks.
-
-        Args:
-            stop: the breakpoint, watchpoint or catchpoint.
-            text: the expression, "" for none.
-            told: say where it means nothing; gdb is silent where a library brings a location.
-
-        Raises:
-            CommandError: it means nothing anywhere.
-        """
-        locations = stop.locations if isinstance(stop, UserBreakpoint) else []
-        scopes = [self._scope(_frame_at(one.place), 0, True) for one in locations]
-        trees: list[Expression] = []
-        troubles: list[str] = []
-        anywhere = True
-        for scope in (scopes or [self.guest_scope]) if text else ():
-            try:
-                tree = checked(text, scope)
-            except CommandError as error:
-                troubles.append(str(error))
-                if len(troubles) == max(len(scopes), 1) and not trees:
-                    raise
-                continue
-            troubles.append("")
-            trees.append(tree)
-            anywhere = anywhere and self._means_the_same(tree, scope)
-        for number, one in enumerate(locations, 1):
-            why = troubles[number - 1] if text else ""
-            one.valid = not why
-            if why and told:
-                whole = f"{stop.number}.{number}" if stop.number else f"{number}"
-                self.complain(
-                    f"warning: failed to validate condition at location {whole}, disabling:"
-                )
-                self.complain(f"  {why}")
-        stop.condition, stop.tree = text, trees[0] if trees else None
-        stop.anywhere = bool(trees) and anywhere
-
-    def _means_the_same(self, tree: Expression, scope: FrameScope) -> bool:
-        """True if an expression is of variables that are the same things wherever it is asked."""
-        if tree.kind in ("dollar", "scoped"):
-            return False
-        if tree.kind == "name":
-            here, bare = scope.variable(tree.text), self.bare_scope.variable(tree.text)
-            return here is not None and bare is not None and here.address == bare.address
-        return all(self._means_the_same(part, scope) for part in tree.parts)
-
-    def _holds(self, stop: UserStop) -> bool:
-        """A stop's condition, asked at its hit."""
-        self.frames.moved()
-        self._asking = True
-        try:
-            scope = self.bare_scope if stop.anywhere else self.frames.innermost_scope()
-            tree = stop.tree
-            value = (
-                evaluate(stop.condition, scope)
-                if tree is None
-                else evaluator_of(scope).value(tree)
-            )
-            return value.truth
-        except TROUBLE as error:
-            self.put("Error in testing breakpoint condition:")
-            self.put(message(error))
-            return True
-        finally:
-            self._asking = False
-            self.frames.moved()
-
-    def texts_at_hit(self, expressions: Iterable[str]) -> list[str]:
-        """Values of expressions at a hit, as `print` writes them, or why there is none."""
-        self.frames.moved()
-        self._asking = True
-        try:
-            scope = self.frames.innermost_scope()
-            printer = self.frames.printer(scope)
-            return [_text_of(printer, scope, one) for one in expressions]
-        finally:
-            self._asking = False
-            self.frames.moved()
-
-    def at_hit(self, ask: Callable[[], object]) -> None:
-        """Ask about the innermost frame at a hit, without a stop.
-
-        Raises:
-            KprobeTuiError: what was asked cannot be answered.
-        """
-        self.frames.moved()
-        self._asking = True
-        try:
-            ask()
-        finally:
-            self._asking = False
-            self.frames.moved()
 
     # -- expressions ------------------------------------------------------------------------
 
@@ -596,6 +401,11 @@ class Debugger:
             depth: how many functions were inlined into each other down to it.
         """
         return self._scope(frame, number, exact, depth)
+
+    def scope_at(self, place: CodePlace) -> FrameScope:
+        """The meaning of names in a frame that would stand at a place."""
+        frame = GuestFrame(place.address, place.function, file=place.file, line=place.line)
+        return self._scope(frame, 0, True)
 
     def _scope(
         self,
@@ -613,12 +423,12 @@ class Debugger:
             exact=exact,
             write_memory=self.write_memory,
             write_register=self._write_register,
-            convenience=self._convenience,
-            values=self._values,
+            convenience=self.kept.variables,
+            values=self.kept.history,
             call=self._call_function,
             depth=depth,
-            functions=self._functions,
-            computed=self._computed,
+            functions=self.kept.functions,
+            computed=self.kept.computed,
             caller=lambda: self.frames.scope_of_caller(frame),
             called=lambda name: self.frames.scope_of(name),
             expand=self._expanded,
@@ -656,7 +466,7 @@ class Debugger:
 
     def _expanded(self, text: str) -> str:
         """An expression without macros; at a hit names mean what they did when it was given."""
-        return text if self._asking or self._expanding else self._expand_once(text)
+        return text if self.conditions.asking or self._expanding else self._expand_once(text)
 
     def _expand_once(self, text: str) -> str:
         self._expanding = True  # frames that are looked for meanwhile have arguments to print
@@ -671,7 +481,7 @@ class Debugger:
         """Call a function of the program, which stands."""
         if not self.started or self.control.state is RunState.ENDED:
             raise CommandError("You can't do that without a process to debug.")
-        if self._asking:
+        if self.conditions.asking:
             raise CommandError("Functions of the program are not called in conditions.")
         stay = self.calls_stay and not self.settings["calls-on-copy"]
         of_kernel = self.control.session.supervisor is not None  # whose memory is all of its RAM
@@ -800,75 +610,12 @@ class Debugger:
             if shown is not None:
                 wanted = replace(wanted, address=wanted.address + self.displacement)
         try:
-            return self._guest_places.find(wanted)
+            return self.guest_places.find(wanted)
         except CommandError:
             address = self.control.probes.address_of(wanted.text) if self.attached else None
             if address is None:
                 raise
-            return (self._guest_places.at(address),)  # SYMBOL+OFF, LIB:SYMBOL: an interface's own
-
-    def instruction(self, at: int) -> tuple[bytes, str]:
-        """The bytes of an instruction, and its text with the symbol of where it leads.
-
-        Raises:
-            GuestFaultError: there is no memory.
-        """
-        session = self.control.session
-        seen = self.frames.seen
-        if isinstance(seen, StoredProgram):
-            code = seen.code_at(at, session.arch.insn_max)
-        else:
-            code = session.code_at(at, seen)
-        if not code:
-            raise GuestFaultError(at, "read")
-        insns = session.disassembler.decode(at, code)
-        if not insns:
-            return code[: session.arch.code_unit], "(bad)"
-        text, refers = insns[0].text, None
-        if session.arch.spelling is not None:
-            flavor = str(self.settings["disassembly-flavor"])
-            spelled = session.arch.spelling()(insns[0], flavor)
-            text, refers = spelled.text, spelled.refers
-        target = session.arch.probes.target(code, at)
-        if target is not None:
-            text += self._label(target)
-        if refers is not None:
-            text += f"        # {refers:#x}{self._label(refers)}"
-        return code[: insns[0].size], text
-
-    def _label(self, address: int) -> str:
-        """Return the name of an address as it stands behind it: " <main+4>"; "" for none."""
-        name = self.code_label(address)
-        return f" <{name}>" if name else ""
-
-    def code_label(self, address: int) -> str:
-        """The name of an address beside instructions: the linker's, where nothing else is set."""
-        if self.settings["print asm-demangle"]:
-            return self.scope.symbol(address)
-        return self.places.label(address)
-
-    def remember(self, value: TypedValue) -> int:
-        """Keep a printed value as it is now; its number."""
-        self._values.append(value.remembered())
-        return len(self._values)
-
-    @property
-    def convenience(self) -> dict[str, TypedValue]:
-        """Variables of the user's own, by name without the dollar."""
-        return dict(self._convenience)
-
-    @property
-    def own_names(self) -> tuple[str, ...]:
-        """Names behind a dollar that are no registers: variables and functions."""
-        return (*self._convenience, *self._computed, *self._functions)
-
-    def set_convenience(self, name: str, value: TypedValue) -> None:
-        """Give a variable of the user's own a value."""
-        self._convenience[name] = value
-
-    def forget_convenience(self, name: str) -> None:
-        """Have a variable of the user's own without a value."""
-        self._convenience.pop(name, None)
+            return (self.guest_places.at(address),)  # SYMBOL+OFF, LIB:SYMBOL: an interface's own
 
     def check_names(self, text: str) -> None:
         """Look up the names of an expression.
@@ -877,30 +624,3 @@ class Debugger:
             CommandError: one of them means nothing, or the text is no expression.
         """
         checked(text, self.scope)
-
-
-def _may_move(stop: UserStop) -> bool:
-    """True for a breakpoint at a place that another file may have, too."""
-    wanted = stop.wanted if isinstance(stop, UserBreakpoint) else None
-    return wanted is not None and wanted.address is None
-
-
-def _text_of(printer: Printer, scope: FrameScope, expression: str) -> str:
-    try:
-        return printer.text(evaluate(expression, scope))
-    except TROUBLE as error:
-        return f"<{message(error)}>"
-
-
-def _frame_at(place: CodePlace) -> GuestFrame:
-    """A frame that would stand at a place, to look names up in."""
-    return GuestFrame(place.address, place.function, file=place.file, line=place.line)
-
-
-def message(error: Exception) -> str:
-    """An error as gdb says it."""
-    if isinstance(error, GuestFaultError):
-        return f"Cannot access memory at address {error.address:#x}"
-    if isinstance(error, DamagedError):
-        return f"the debug information is damaged: {error}"
-    return str(error)

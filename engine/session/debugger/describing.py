@@ -13,7 +13,7 @@ from engine.image.locationtexts import all_described, described
 from engine.image.reader import DamagedError
 from engine.image.scopes import DieVariable, Variable
 from engine.image.sdt import static_probes
-from engine.language.printing import marked_error
+from engine.language.memory_texts import marked_error
 from engine.language.real_texts import exact_text
 from engine.language.values import extended
 from engine.session.debugger.debugger import NOT_RUN, Debugger
@@ -206,7 +206,7 @@ class DescribingWords:
             shown = f"{value:#x}" if letter != "d" else str(value)
             if letter == "s":
                 try:
-                    shown += f" {printer.string_at(value)[0]}"
+                    shown += f" {printer.texts.string_at(value)[0]}"
                 except GuestFaultError as error:
                     shown += f" {marked_error(error)}"
             debugger.put(f"{key:<4} {name:<20} {what:<30} {shown}")

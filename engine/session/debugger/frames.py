@@ -10,7 +10,8 @@ from msgspec.structs import replace
 
 from engine.errors import CommandError, GuestFaultError
 from engine.image.datatypes import TypeKind
-from engine.language.printing import Printer, marked_error
+from engine.language.memory_texts import marked_error
+from engine.language.printing import Printer
 from engine.language.value_types import is_reference
 from engine.language.values import TypedValue
 from engine.linux import vdso

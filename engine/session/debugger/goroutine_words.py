@@ -9,8 +9,9 @@ from typing import Final
 
 from engine.errors import CommandError, KprobeTuiError
 from engine.message_text import counted
-from engine.session.debugger.debugger import Debugger, message
+from engine.session.debugger.debugger import Debugger
 from engine.session.debugger.looking import Looking
+from engine.session.debugger.output import message
 from engine.session.inspect.goroutine_views import GoroutineViews
 from engine.session.inspect.goroutines import MOST
 from engine.session.protocol import commands as cmd
@@ -20,16 +21,14 @@ _USAGE: Final = "goroutine NUMBER [WORD], or goroutine all WORD"
 
 
 class GoroutineWords:
-    """Looks at the goroutines of a debugger's guest.
+    """Looks at the goroutines of a debugger's guest."""
 
-    Attributes:
-        line: carries a word out.
-    """
-
-    def __init__(self, debugger: Debugger, looking: Looking) -> None:
-        """Look at those of a debugger's guest."""
+    def __init__(
+        self, debugger: Debugger, looking: Looking, line: Callable[[str], object]
+    ) -> None:
+        """Look at those of a debugger's guest; `line` carries a word out."""
         self._debugger, self._looking = debugger, looking
-        self.line: Callable[[str], object] = lambda text: None
+        self._line = line
 
     # -- the list ---------------------------------------------------------------------------
 
@@ -92,7 +91,7 @@ class GoroutineWords:
             number = debugger.value(which).number
             if word:
                 with GoroutineVisit(debugger, number):
-                    self.line(word)
+                    self._line(word)
                 return
             said = self._choose(number)
             debugger.put(f"[Switching to {said}]")
@@ -111,12 +110,12 @@ class GoroutineWords:
         if not listed.listed and listed.why:
             raise CommandError(listed.why)
         for one in listed.listed:
-            debugger.breathe()
+            debugger.output.breathe()
             debugger.put("")
             debugger.put(f"Goroutine {one.id} ({one.status}):")
             try:
                 with GoroutineVisit(debugger, one.id):
-                    self.line(word)
+                    self._line(word)
             except KprobeTuiError as error:
                 debugger.put(message(error))
 

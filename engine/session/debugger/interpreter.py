@@ -16,7 +16,8 @@ from engine.language.value_types import INT
 from engine.language.values import made
 from engine.session.control.control import Control
 from engine.session.debugger.command_table import BlockWord, Word, WordTable, split_word
-from engine.session.debugger.debugger import Debugger, Put, message
+from engine.session.debugger.debugger import Debugger
+from engine.session.debugger.output import Put, message
 from engine.session.debugger.script import ScriptLine, command_of, commands_of
 from engine.session.guest.session import Session
 from engine.session.protocol import commands as cmd
@@ -79,10 +80,10 @@ class Interpreter:
                 BlockWord(("if",), self._if),
                 BlockWord(("while",), self._while),
             ),
+            line=self.line,
+            defined=self._defined,
+            at_stop=lambda: self._hook("hook-stop"),
         )
-        self.words.applying.line = self.words.goroutines.line = self.line
-        self.words.changing.user_words = lambda: self._defined
-        self.words.moving.at_stop = lambda: self._hook("hook-stop")
 
     @cached_property
     def completing(self) -> "Completing":
@@ -145,7 +146,7 @@ class Interpreter:
             elif word.moves:  # a guest that moves is stopped by itself
                 word.carry(rest)
             else:
-                with self._debugger.control.sight.reading.listening(self._debugger.breathe):
+                with self._debugger.control.sight.reading.listening(self._debugger.output.breathe):
                     word.carry(rest)
         finally:
             self._debugger.calls_stay = before
@@ -170,7 +171,7 @@ class Interpreter:
         Raises:
             KprobeTuiError: a command of a breakpoint fails.
         """
-        self.words.moving.tell_stop()
+        self.words.reports.tell_reached()
         self._act()
 
     def file(self, path: str) -> None:
@@ -193,7 +194,7 @@ class Interpreter:
         try:
             for command in commands_of(enumerate(lines, 1)):
                 number = command.number
-                self._debugger.breathe()
+                self._debugger.output.breathe()
                 self.carry_out(command)
                 if self.ended:
                     return
@@ -235,7 +236,7 @@ class Interpreter:
     def _while(self, command: ScriptLine) -> None:
         """Carry out words again and again while an expression holds: while EXPR ... end."""
         while not self.ended and self._truth(command):
-            self._debugger.breathe()
+            self._debugger.output.breathe()
             try:
                 self._body(command.body)
             except _LoopNextError:
@@ -322,7 +323,7 @@ class Interpreter:
         import subprocess  # few ask for a shell
 
         done = subprocess.run(rest or "sh", shell=True, check=False)
-        self._debugger.set_convenience("_shell_exitcode", made(INT, done.returncode, "little"))
+        self._debugger.kept.set("_shell_exitcode", made(INT, done.returncode, "little"))
 
 
 def _arguments(rest: str) -> list[str]:
@@ -437,7 +438,7 @@ def batch(
     debugger = Debugger(control, put, guarded, complaints=complain)
 
     def failed(text: str) -> None:
-        debugger.log.take(f"{text}\n")
+        debugger.output.log.take(f"{text}\n")
         complain(text)
 
     interpreter = Interpreter(debugger)

@@ -13,9 +13,10 @@ from engine.image.datatypes import TypeKind
 from engine.image.scopes import Variable
 from engine.language import value_types as ct
 from engine.language.evaluation import type_of
+from engine.language.format_letters import FORMATS, lines_of, printed
 from engine.language.languages import C
+from engine.language.memory_texts import marked_error
 from engine.language.print_options import PrintOptions
-from engine.language.printing import FORMATS, lines_of, marked_error, printed
 from engine.language.register_types import number_of
 from engine.language.tokens import characters
 from engine.language.type_flags import split_flags
@@ -63,7 +64,7 @@ class Looking:
             raise CommandError(f"'{name}' has unknown type; cast it to its declared type")
         if "r" in form and value.type.resolved.kind is TypeKind.RECORD:
             letter = "r"  # its parts one by one, whatever format was used last
-        number = debugger.remember(value)
+        number = debugger.kept.remember(value)
         try:
             shown = self._text(value, letter, options)
         except CommandError:
@@ -116,7 +117,7 @@ class Looking:
         letter = self._shared_letter(form)
         value = self._debugger.value(text)
         if value.type.kind is not TypeKind.VOID:
-            number = self._debugger.remember(value)
+            number = self._debugger.kept.remember(value)
             self._debugger.put_value(f"${number} = {self._text(value, letter)}")
 
     def _shared_letter(self, form: str) -> str:
@@ -183,13 +184,13 @@ class Looking:
         else:
             kind = number_of(8 if letter in "is" else 8 * unit)
         pointer = ct.pointer_to(kind, debugger.control.session.arch.bits // 8)
-        debugger.set_convenience("_", made(pointer, address, debugger.scope.order))
+        debugger.kept.set("_", made(pointer, address, debugger.scope.order))
         if letter not in "is":
             raw = debugger.scope.read(address, unit)
             there = TypedValue(kind, lambda: raw, order=debugger.scope.order)
-            debugger.set_convenience("__", there)
+            debugger.kept.set("__", there)
         else:
-            debugger.forget_convenience("__")
+            debugger.kept.forget("__")
 
     def _units(self, form: str) -> tuple[int, str, int]:
         match = re.fullmatch(r"(-?\d*)([a-z]*)", form)
@@ -223,8 +224,8 @@ class Looking:
         pc = debugger.frame.pc if debugger.frame is not None else None
         for _ in range(count):
             at = self._next
-            raw, text = debugger.instruction(at)
-            name = debugger.code_label(at)
+            raw, text = self._assembly.instruction(at)
+            name = self._assembly.code_label(at)
             mark = "=> " if at == pc else "   "
             place = f"{at:#x} <{name}>" if name else f"{at:#x}"
             debugger.put(f"{mark}{place}:\t{text}")
@@ -360,7 +361,7 @@ class Looking:
             limit = int(limits[-1])
             numbers = numbers[:limit] if limit >= 0 else numbers[limit:]
         for number in numbers:
-            debugger.breathe()
+            debugger.output.breathe()
             debugger.put(frames.heading(number))
             if full:
                 self._locals(number, "        ")
@@ -528,7 +529,7 @@ class Looking:
                 self._next = place.address
                 pointer = ct.pointer_to(ct.VOID, debugger.control.session.arch.bits // 8)
                 here = made(pointer, place.address, debugger.scope.order)
-                debugger.set_convenience("_", here)
+                debugger.kept.set("_", here)
 
     def _line_written(self, wanted: WantedPlace, place: CodePlace) -> str:
         """The place of a line's code as gdb writes it (gdb/source.c, info_line_command)."""

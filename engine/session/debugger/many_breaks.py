@@ -9,8 +9,9 @@ from engine.image import headers
 from engine.language.value_types import INT
 from engine.language.values import made
 from engine.session.debugger.breaking import Breaking
-from engine.session.debugger.debugger import TROUBLE, Debugger, message
+from engine.session.debugger.debugger import Debugger
 from engine.session.debugger.looking import Looking
+from engine.session.debugger.output import TROUBLE, message
 from engine.session.debugger.saving import recreated
 from engine.session.debugger.searching import Searching
 from engine.session.debugger.stops import BreakLocation, DynamicPrint
@@ -43,10 +44,10 @@ class ManyBreaks:
                 " rbreak FILE:REGEXP takes those of a file."
             )
         for path, name, text in debugged:
-            debugger.breathe()
+            debugger.output.breathe()
             self._one(f"{path}:{name}", text)
         for name in others:
-            debugger.breathe()
+            debugger.output.breathe()
             self._one(name, f"<function, no debug info> {name};")
 
     def _one(self, place: str, text: str) -> None:
@@ -98,7 +99,7 @@ class ManyBreaks:
         )
         stop.at_hit = self._printing(text)
         debugger.stops.add(stop)
-        debugger.set_convenience("bpnum", made(INT, stop.number, "little"))
+        debugger.kept.set("bpnum", made(INT, stop.number, "little"))
         first = places[0]
         where = f": file {first.written}, line {first.line}." if first.file else ""
         where = f" ({len(places)} locations)" if len(places) > 1 else where
@@ -107,7 +108,7 @@ class ManyBreaks:
     def _printing(self, text: str) -> Callable[[], bool]:
         def at_hit() -> bool:
             try:
-                self._debugger.at_hit(lambda: self._looking.printf(text))
+                self._debugger.conditions.at_hit(lambda: self._looking.printf(text))
             except TROUBLE as error:
                 self._debugger.complain(message(error))
             return False

@@ -75,7 +75,7 @@ class MomentWords:
             debugger.watches = watches
         if control.state is RunState.ENDED:
             return True
-        return self._moving.told(control.thread)
+        return self._moving.reports.told(control.thread)
 
     def mark(self, rest: str) -> None:
         """Make the moment at which the program stands a bookmark: mark [NAME]."""

@@ -6,22 +6,20 @@ from typing import Final
 from engine.errors import CommandError
 from engine.language.evaluation import Evaluator
 from engine.language.value_types import INT, CType
-from engine.language.values import RegisterPlace, made
-from engine.linux.signals import SIGINT
+from engine.language.values import RegisterPlace
 from engine.session.control.stepping_thread import SteppingThread
-from engine.session.debugger.catching import received_text
 from engine.session.debugger.debugger import Debugger
 from engine.session.debugger.looking import Looking
 from engine.session.debugger.past_conditions import PastConditions
 from engine.session.debugger.places import WantedPlace
 from engine.session.debugger.program_calls import ProgramCall
 from engine.session.debugger.returned import ReturnedValue
-from engine.session.debugger.signal_rules import signal_name, signal_number, signal_text
+from engine.session.debugger.signal_rules import signal_number
+from engine.session.debugger.stop_reports import StopReports
 from engine.session.debugger.stops import (
     BreakLocation,
     UserBreakpoint,
     UserStop,
-    UserWatchpoint,
     placed_text,
 )
 from engine.session.inspect.tail_calls import TAIL
@@ -41,26 +39,36 @@ _ENDS: Final = {
     "longer": "",
 }
 """The words behind a link, by its kind of end."""
-_TOLD: Final = (StopCause.HIT, StopCause.EVENT, StopCause.SIGNAL)
 
 
 class Moving:
-    """Moves the guest, and says where it stands then.
+    """Moves the guest.
 
     Attributes:
-        at_stop: called before a stop is told.
-        skips: True for a function of a file in which `step` does not stop.
+        reports: say where it stands then.
     """
 
-    def __init__(self, debugger: Debugger, looking: Looking) -> None:
-        """Move a debugger's guest."""
+    def __init__(
+        self,
+        debugger: Debugger,
+        looking: Looking,
+        reports: StopReports,
+        skips: Callable[[str, str], bool],
+    ) -> None:
+        """Move a debugger's guest.
+
+        Args:
+            debugger: the debugger.
+            looking: shows frames.
+            reports: say where the guest stands after a move.
+            skips: True for a function of a file in which `step` does not stop.
+        """
+        self.reports = reports
+        self._skips = skips
         self._debugger = debugger
         self._looking = looking
         self._conditions = PastConditions(debugger)
-        self._alone = self._left_call = False
-        debugger.calls.tell = self.told
-        self.at_stop: Callable[[], object] = lambda: None
-        self.skips: Callable[[str, str], bool] = lambda function, file: False
+        self._alone = False
 
     # -- running ----------------------------------------------------------------------------
 
@@ -108,7 +116,7 @@ class Moving:
         """Run on: continue [N] passes the breakpoint at hand by N - 1 times."""
         self._debugger.need_run()
         if rest:
-            left, at = self._debugger.value(rest).number - 1, self._here()
+            left, at = self._debugger.value(rest).number - 1, self.reports.breakpoints_here()
             if left > 0 and at:
                 at[0].ignore = left
                 if self._debugger.interactive:
@@ -155,11 +163,11 @@ class Moving:
         else:
             debugger.need_run()
         count = debugger.value(rest).number if rest else 1
-        before = self._activation()
+        before = self.reports.activation()
         for _ in range(count):
             if not once():
                 return
-        self._tell_step(before)
+        self.reports.tell_step(before)
 
     def _lines(self, *, over: bool) -> bool:
         debugger = self._debugger
@@ -228,7 +236,7 @@ class Moving:
         """True in a function that `skip` names."""
         debugger = self._debugger
         frame = debugger.frames.frame
-        return self.skips(frame.function, debugger.files.written(frame.file))
+        return self._skips(frame.function, debugger.files.written(frame.file))
 
     def _pass_prologue(self) -> bool:
         """A step into a function ends behind its prologue; False at a breakpoint there."""
@@ -236,38 +244,11 @@ class Moving:
         at = debugger.frames.frame.pc
         body = debugger.places.body_at(at)
         if body != at:
-            return self._moved(cmd.RunTo(body, alone=True)) and not self._tell_here()
+            return self._moved(cmd.RunTo(body, alone=True)) and not self.reports.tell_here()
         return True
-
-    def _tell_here(self) -> bool:
-        """Tell of breakpoints to which a step has led; False without one that wants to stop."""
-        stops, at = self._debugger.stops, self._debugger.frames.frame.pc
-        reached: list[UserStop] = []
-        for stop in self._here():
-            if stops.wants(stop):
-                stop.hit = next((one for one in stop.locations if one.place.address == at), None)
-                reached.append(stop)
-        stops.reached += reached
-        if reached:
-            self._tell_hit(reached, "")
-        return bool(reached)
 
     def _depth(self) -> int:
         return sum(one.source != TAIL for one in self._debugger.frames.all)
-
-    def _activation(self) -> tuple[str, int | None]:
-        frames = self._debugger.frames.all
-        return (frames[0].function, frames[0].cfa) if frames else ("", None)
-
-    def _tell_step(self, before: tuple[str, int | None]) -> None:
-        """Tell where the guest stands after a step: the function only if it is another one."""
-        debugger, looking = self._debugger, self._looking
-        frames = debugger.frames
-        alone = self._activation() == before and bool(frames.frame.file)
-        if not alone:
-            debugger.put(frames.heading(0, with_number=False))
-        looking.show_source(0, alone=alone)
-        looking.show_displays()
 
     def finish(self, rest: str) -> None:
         """Run until the function that is looked at has returned, and print its result."""
@@ -290,7 +271,7 @@ class Moving:
             return
         if not (self._moved(cmd.Finish()) if not number else self._returned_to(outer)):
             return
-        self._tell_stop()
+        self.reports.tell_place()
         if not jumped:
             returned.tell()
 
@@ -303,12 +284,12 @@ class Moving:
         self._lock(command)
         debugger.move(command)
         if call is None or debugger.calls.returned() is not call:
-            if self.told(before):  # in the past, where the registers have been put back
-                self._tell_stop()
+            if self.reports.told(before):  # in the past, where the registers have been put back
+                self.reports.tell_place()
             return
         tell = returned.tell_later()
         debugger.calls.leave(call)
-        self._tell_stop()
+        self.reports.tell_place()
         tell()
 
     # -- backwards --------------------------------------------------------------------------
@@ -468,11 +449,11 @@ class Moving:
             self._run_to(rest, same_frame=True)
             return
         debugger.frames.selected = 0
-        before, start = self._activation(), debugger.frames.frame
+        before, start = self.reports.activation(), debugger.frames.frame
         while self._lines(over=True):
             here = debugger.frames.frame
             if here.cfa != start.cfa or here.pc > start.pc:
-                self._tell_step(before)
+                self.reports.tell_step(before)
                 return
 
     def advance(self, rest: str) -> None:
@@ -500,8 +481,8 @@ class Moving:
         try:
             if caller is not None and caller.pc != place.address and caller.source != CALLED:
                 stops.append(self._own(caller.pc, left))
-            if self._moved(cmd.Continue()) or self._left_call:
-                self._tell_stop()
+            if self._moved(cmd.Continue()) or self.reports.left_call:
+                self.reports.tell_place()
         finally:
             for stop in stops:
                 debugger.stops.delete(stop)
@@ -518,7 +499,7 @@ class Moving:
         debugger.frames.moved()
         if debugger.interactive:
             debugger.put(f"Continuing at {address:#x}.")
-        if not self._tell_here():
+        if not self.reports.tell_here():
             self.go(cmd.Continue())
 
     def return_(self, rest: str) -> None:
@@ -577,7 +558,7 @@ class Moving:
     def go(self, command: cmd.Command) -> None:
         """Run to a stop, and tell of it."""
         if self._moved(command):
-            self._tell_stop()
+            self.reports.tell_place()
 
     def _moved(self, command: cmd.Command) -> bool:
         """Let the guest move; True if it has come where the command leads.
@@ -588,7 +569,7 @@ class Moving:
         before = debugger.thread
         self._lock(command)
         debugger.move(command)
-        return self.told(before)
+        return self.reports.told(before)
 
     def _lock(self, command: cmd.Command) -> None:
         """Have one thread run alone, or not, as `set scheduler-locking` says."""
@@ -598,75 +579,6 @@ class Moving:
         if alone != self._alone:
             self._debugger.execute(cmd.StepAlone(on=alone))
             self._alone = alone
-
-    def told(self, before: int) -> bool:
-        """Tell the stop, or the end, to which the guest has moved; True if it has arrived.
-
-        Args:
-            before: the thread that was looked at before.
-        """
-        debugger = self._debugger
-        call = debugger.calls.returned()
-        self._left_call = call is not None
-        if call is not None:
-            debugger.calls.leave(call)
-            return False
-        view, reached = debugger.control.view(), debugger.stops.reached
-        news = debugger.threads.news()
-        if debugger.settings["print thread-events"] and not debugger.attached:
-            for line in news:
-                debugger.put(line)
-        if view.state is RunState.ENDED:
-            debugger.calls.ended()
-            if debugger.control.session.left_standing:
-                self._tell_cut_short(before)
-            else:
-                self._ended()
-            return False
-        if view.cause is not StopCause.ARRIVED:
-            self._tell_switch(before)
-        if view.cause is StopCause.INTERRUPTED:
-            debugger.put("")
-            debugger.put(received_text(SIGINT))
-            self._tell_stop()
-            return False
-        if view.cause is StopCause.SIGNAL and debugger.signal:
-            debugger.put("")
-            debugger.put(received_text(debugger.signal, debugger.threads.culprit))
-            self._tell_stop()
-            return False
-        if view.cause in _TOLD and all(stop.number for stop in reached):
-            self._tell_hit(reached, view.reason)
-            return False
-        if view.cause is StopCause.CALL:
-            self._tell_call(view.reason)
-            return False
-        if view.cause in (StopCause.CUT_SHORT, StopCause.FOUND):
-            debugger.put(view.reason)
-            self._tell_stop()
-            return False
-        return True
-
-    def _tell_call(self, reason: str) -> None:
-        """Functions that were called have returned, as their output says, or one is stuck."""
-        debugger = self._debugger
-        supervisor = debugger.control.session.supervisor
-        over = supervisor is None or supervisor.running is None
-        if debugger.attached or not over:
-            debugger.put(reason)
-        if not over:
-            self._tell_stop()
-
-    def _here(self) -> list[UserBreakpoint]:
-        """The breakpoints at pc."""
-        debugger = self._debugger
-        return debugger.stops.at(debugger.control.view().pc)
-
-    def _tell_switch(self, before: int) -> None:
-        """Say that another thread than the selected one has been stopped."""
-        debugger = self._debugger
-        if debugger.thread != before:
-            debugger.put(f"[Switching to {debugger.threads.text()}]")
 
     def signal(self, rest: str) -> None:
         """Go on with a signal, or with 0 without the one that has stopped the program."""
@@ -678,87 +590,3 @@ class Moving:
             raise CommandError("A recording gets the signals that were recorded.")
         debugger.give_signal(0 if rest == "0" else signal_number(rest))
         self.go(cmd.Continue())
-
-    def _tell_hit(self, reached: list[UserStop], reason: str) -> None:
-        """A stop of the user's; without a number it was placed with other words than these."""
-        debugger, looking = self._debugger, self._looking
-        self.at_stop()  # as in gdb's normal_stop: before the commands, whatever is printed
-        debugger.pending[:] = [line for stop in reached for line in stop.commands]
-        silent = [stop for stop in reached if stop.commands and stop.commands[0].text == "silent"]
-        if not silent:
-            text = debugger.frames.heading(0, with_number=False)
-            for stop in sorted(reached, key=lambda stop: stop.number):
-                if isinstance(stop, UserWatchpoint):
-                    culprit = debugger.threads.culprit
-                    for line in stop.story:
-                        hit = culprit and line.startswith(f"{stop.sense.title} {stop.number}: ")
-                        debugger.put(f"{culprit} hit {line}" if hit else line)
-                    continue
-                if isinstance(stop, UserBreakpoint):
-                    debugger.set_convenience("_hit_bpnum", made(INT, stop.number, "little"))
-                    part = made(INT, stop.hit_number, "little")
-                    debugger.set_convenience("_hit_locno", part)
-                culprit = debugger.threads.culprit
-                text = (f"{culprit} hit " if culprit else "") + stop.label + text
-                debugger.put("")
-                break
-            if not reached:
-                debugger.put("")
-                debugger.put(reason)
-            debugger.put(text)
-            looking.show_source(0)
-            looking.show_displays()
-        for stop in reached:
-            if stop.temporary and stop.number in debugger.stops.all:
-                debugger.stops.delete(stop)
-        debugger.pending[:] = [line for line in debugger.pending if line.text != "silent"]
-
-    def tell_stop(self) -> None:
-        """Tell of the stop at hand, to which no word has led."""
-        reached = self._debugger.stops.reached
-        if reached:
-            self._tell_hit(reached, self._debugger.control.view().reason)
-        else:
-            self._looking.show_displays()
-
-    def _tell_stop(self) -> None:
-        """A stop that is no breakpoint's."""
-        self.at_stop()
-        self._debugger.put(self._debugger.frames.heading(0, with_number=False))
-        self._looking.show_source(0)
-        self._looking.show_displays()
-
-    def _tell_cut_short(self, before: int) -> None:
-        """A deadlock or a limit has ended the run: the program is looked at as it stands then."""
-        debugger = self._debugger
-        machine = debugger.control.session.machine
-        assert machine.exit is not None, "it has ended"
-        pid, limit = machine.first.pid, machine.exit.limit
-        debugger.put(f"[Inferior 1 (process {pid}) stopped: {limit}]")
-        self._tell_switch(before)
-        self._tell_stop()
-
-    def _ended(self) -> None:
-        """The program is over."""
-        debugger = self._debugger
-        debugger.started = False
-        machine = debugger.control.session.machine
-        end, pid = machine.exit, machine.first.pid
-        if end is not None and end.signal:
-            name, text = signal_name(end.signal), signal_text(end.signal)
-            debugger.put("")
-            debugger.put(f"Program terminated with signal {name}, {text}.")
-            debugger.set_convenience("_exitsignal", made(INT, end.signal, "little"))
-            if debugger.started:
-                self._tell_stop()
-            else:
-                debugger.put("The program no longer exists.")
-            return
-        code = debugger.control.view().exit_code or 0
-        debugger.set_convenience("_exitcode", made(INT, code, "little"))
-        if end is not None and end.limit:
-            debugger.put(f"[Inferior 1 (process {pid}) stopped: {end.limit}]")
-        elif code:
-            debugger.put(f"[Inferior 1 (process {pid}) exited with code 0{code:o}]")
-        else:
-            debugger.put(f"[Inferior 1 (process {pid}) exited normally]")

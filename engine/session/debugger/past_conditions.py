@@ -9,7 +9,8 @@ from msgspec.structs import replace
 from engine.errors import CommandError
 from engine.language.evaluation import evaluator_of, tree_of
 from engine.language.syntax import Expression
-from engine.session.debugger.debugger import TROUBLE, Debugger
+from engine.session.debugger.debugger import Debugger
+from engine.session.debugger.output import TROUBLE
 from engine.session.inspect.frame_registers import Uses
 from engine.session.inspect.frame_scope import FrameScope
 from engine.session.inspect.watched_expressions import dependence

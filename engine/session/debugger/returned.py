@@ -105,7 +105,7 @@ class ReturnedValue:
         text = "<not displayed>"
         if debugger.settings["print finish"]:
             text = debugger.frames.printer(debugger.frames.scope(0)).text(value)
-        debugger.put_value(f"Value returned is ${debugger.remember(value)} = {text}")
+        debugger.put_value(f"Value returned is ${debugger.kept.remember(value)} = {text}")
 
     def _tell_go(self, function: Scope) -> None:
         """Print the results of a function of Go, which may be several."""
@@ -135,7 +135,7 @@ class ReturnedValue:
         if len(found) > 1:
             debugger.put("Values returned:")
         for variable, value in zip(results, found, strict=True):
-            number = debugger.remember(value)
+            number = debugger.kept.remember(value)
             text = printer.text(value)
             one = len(found) == 1
             front = "Value returned is" if one else f"    {escaped(variable.name)}:"

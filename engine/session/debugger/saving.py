@@ -4,7 +4,8 @@ from collections.abc import Callable, Iterator
 
 from engine.errors import CommandError
 from engine.session.debugger.catching import Catchpoint, ExceptionCatch
-from engine.session.debugger.debugger import TROUBLE, Debugger, message
+from engine.session.debugger.debugger import Debugger
+from engine.session.debugger.output import TROUBLE, message
 from engine.session.debugger.script import ScriptLine, commands_of, lines_of
 from engine.session.debugger.stops import (
     ACCESSES,
@@ -128,7 +129,7 @@ def _restore(
             debugger.stops.switch(stop, on=False)
         if saved.condition:
             name = f"{name} if {saved.condition}"
-            debugger.set_condition(stop, saved.condition)
+            debugger.conditions.set(stop, saved.condition)
     except TROUBLE as error:
         return [f"{name}: {message(error)}"]
     return []

@@ -57,11 +57,11 @@ class Searching:
         printer = debugger.frames.printer(debugger.scope)
         for address in self._found(start, end, wanted):
             debugger.put(printer.address(address))
-            debugger.set_convenience("_", made(POINTER, address, "little"))
+            debugger.kept.set("_", made(POINTER, address, "little"))
             found += 1
             if found == most:
                 break
-        debugger.set_convenience("numfound", made(INT, found, "little"))
+        debugger.kept.set("numfound", made(INT, found, "little"))
         if not found:
             debugger.put("Pattern not found.")
         else:

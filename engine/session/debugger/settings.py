@@ -380,12 +380,12 @@ class SettingValues:
         changed: called after a change.
     """
 
-    def __init__(self) -> None:
-        """Start with the defaults."""
+    def __init__(self, changed: Callable[[], object]) -> None:
+        """Start with the defaults; see the class for `changed`."""
         self.inert = InertSettings()
         self._values: dict[str, SettingValue] = {one.name: one.default for one in TABLE}
         self.sources = SourceRules([], [])
-        self.changed: Callable[[], object] = lambda: None
+        self.changed = changed
 
     def __getitem__(self, name: str) -> SettingValue:
         """The value of a setting by its whole name."""

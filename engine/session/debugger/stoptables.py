@@ -88,7 +88,7 @@ class StopTables:
         listed = [stop for stop in stops if _is_listed(stop) and stop.locations]
         if listed:  # the first location of the last one, as in gdb
             at = listed[-1].locations[0].place.address - debugger.displacement
-            debugger.set_convenience("_", made(_DATA, at, debugger.scope.order))
+            debugger.kept.set("_", made(_DATA, at, debugger.scope.order))
         if any(
             not one.valid
             for stop in stops

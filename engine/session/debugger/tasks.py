@@ -1,7 +1,6 @@
 """Words for threads and processes: info threads, thread, thread apply."""
 
 import re
-from collections.abc import Callable
 
 from engine.errors import CommandError
 from engine.linux.signals import SIGTRAP
@@ -13,17 +12,12 @@ from engine.session.protocol import commands as cmd
 
 
 class ThreadWords:
-    """Looks at the threads of all processes, by numbers in the order in which they began.
-
-    Attributes:
-        apply: carries out `thread apply`.
-    """
+    """Looks at the threads of all processes, by numbers in the order in which they began."""
 
     def __init__(self, debugger: Debugger, looking: Looking) -> None:
         """Look at those of a debugger's guest."""
         self._debugger = debugger
         self._looking = looking
-        self.apply: Callable[[str], object] = lambda text: None
 
     def tell_opened(self) -> None:
         """Say where a program stands that need not be run first: a core file's, a recording's.
@@ -72,7 +66,7 @@ class ThreadWords:
         chosen = debugger.thread
         wanted = rest.split()
         rows: list[tuple[str, str, str, str]] = []
-        for number, tid in self._numbers().items():
+        for number, tid in debugger.threads.numbers().items():
             if wanted and str(number) not in wanted:
                 continue
             with ThreadVisit(debugger, tid):
@@ -87,21 +81,15 @@ class ThreadWords:
             debugger.put(f"{mark} {shown:<4} {text:<{wide}} {frame}")
 
     def thread(self, rest: str) -> None:
-        """Look at another thread: thread NUMBER; thread apply NUMBER...|all WORD.
-
-        `thread name NAME` names the one that is looked at, `thread find REGEXP` finds by name.
-        """
+        """Look at another thread, or name the one that is looked at, or find some by name."""
         debugger = self._debugger
-        if not debugger.started and not rest.startswith("apply"):
+        if not debugger.started:
             known = "No thread selected" if not rest else f"Unknown thread {rest}."
             raise CommandError(known)
-        numbers = self._numbers()
+        numbers = debugger.threads.numbers()
         if not rest:
             number = next((n for n, tid in numbers.items() if tid == debugger.thread), 0)
             debugger.put(f"[Current thread is {number} ({debugger.threads.text()})]")
-            return
-        if rest.startswith("apply"):
-            self.apply(rest.removeprefix("apply").strip())
             return
         word, _, behind = rest.partition(" ")
         if word == "name":
@@ -124,7 +112,7 @@ class ThreadWords:
         except re.error as error:
             raise CommandError(f"Invalid regexp: {error}") from None
         found = False
-        for number, tid in self._numbers().items():
+        for number, tid in debugger.threads.numbers().items():
             name, target = debugger.threads.name(tid), debugger.threads.text(tid)
             for what, text in (("name", name), ("target id", target)):
                 if pattern.search(text):
@@ -132,10 +120,6 @@ class ThreadWords:
                     found = True
         if not found:
             debugger.put(f"No threads match '{rest}'")
-
-    def _numbers(self) -> dict[int, int]:
-        """Numbers of the threads there are, to their ids."""
-        return self._debugger.threads.numbers()
 
     def _choose(self, tid: int) -> None:
         debugger = self._debugger

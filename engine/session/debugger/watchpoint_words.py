@@ -17,7 +17,8 @@ from engine.guest.watched import WatchedRange
 from engine.image.datatypes import TypeKind
 from engine.language.value_types import INT
 from engine.language.values import TypedValue, made
-from engine.session.debugger.debugger import TROUBLE, Debugger
+from engine.session.debugger.debugger import Debugger
+from engine.session.debugger.output import TROUBLE
 from engine.session.debugger.stops import (
     ACCESSES,
     CHANGES,
@@ -102,13 +103,13 @@ class Watching:
         one = _WatchState(stop, "" if fixed else text)
         stop.arm = partial(self._arm, one)
         self._examine(one, text, fixed=fixed is not None)
-        debugger.set_condition(stop, condition)
+        debugger.conditions.set(stop, condition)
         self._arm(one, True)
         debugger.stops.numbered(stop)
         self._expressions[id(stop)] = one
         if one.call is not None:
             self._end_with_call(one)
-        debugger.set_convenience("bpnum", made(INT, stop.number, "little"))
+        debugger.kept.set("bpnum", made(INT, stop.number, "little"))
         debugger.put(f"{stop.sense.title} {stop.number}: {shown}")
 
     def _examine(self, one: _WatchState, text: str, *, fixed: bool) -> None:

@@ -2,12 +2,13 @@
 
 `loading` and `session` wire the processor, the memory and the guest's kernel together. `probing`
 adds the probes when somebody asks for them (`resolving` knows the code that indirect functions
-stand for in a guest): in each address space their machinery and what stands
-for them there is a `probed_space`, whose code `guest_code` knows. `outputs` are the files of the
+stand for in a guest), which are `wanted_probes`: in each address space their machinery and what
+stands for them there is a `probed_space`, whose code `guest_code` knows, and its files' places
+`space_addresses`; slots and detours have their `engine_room` there. `outputs` are the files of the
 host's that a run writes, the schedule's (`schedule_file`) among them. `terminal` is a terminal of
 the guest's own. `watchpoints` watch bytes in each address space, `entering` stands at the begin of
-a function with its arguments given, `calling` calls one on a copy of the memory, of which
-`changed_pages` are told, and `called_frames` are those of calls in the guest itself.
+a function with its arguments given, `calling` calls one on a copy of the memory and tells which
+pages it has changed, and `called_frames` are those of calls in the guest itself.
 `called_functions` plants what a kernel image's are served. `past`
 is a guest that is lived through again, `branch` a live one that is brought to a moment of
 another's; where that one is in a recording, `granted` are the files of this host that it sees

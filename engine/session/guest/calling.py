@@ -15,13 +15,14 @@ from typing import Final
 
 from msgspec import Struct
 
-from engine.errors import CommandError
+from engine.cpu.ram import PAGE, WRITE
+from engine.errors import CommandError, GuestFaultError
 from engine.guest.hooks import SignalAnswer
+from engine.guest.memory import Memory
 from engine.linux import signals as sig
 from engine.linux.signals import PendingSignals
 from engine.linux.space import AddressSpace
 from engine.linux.thread import Thread
-from engine.session.guest.changed_pages import changed_pages
 from engine.session.guest.entering import CallArguments, enter
 from engine.session.guest.probing import Probing
 from engine.session.guest.session import Session
@@ -33,6 +34,35 @@ _LEAVING: Final = frozenset(
 )
 """Calls that would be there afterwards, or take the process away."""
 _ALL: Final = (1 << 64) - 1
+_LARGEST: Final = 1 << 30
+"""Bytes of a mapping that is compared with what it was."""
+_PIECE: Final = 64 << 10
+"""Bytes that are compared at once."""
+
+
+def _changed_pages(before: Memory, after: Memory) -> dict[int, bytes]:
+    """Private pages that are other than before, by address; those of huge mappings are not."""
+    found: dict[int, bytes] = {}
+    for mapping in after.mappings:
+        if mapping.shared or mapping.reserved or not mapping.perms & WRITE:
+            continue
+        if mapping.awaits_pages or mapping.size > _LARGEST:
+            continue  # nobody has touched it, or it is too large to be compared
+        for start in range(mapping.start, mapping.end, _PIECE):
+            size = min(_PIECE, mapping.end - start)
+            try:
+                new = after.peek(start, size)
+            except GuestFaultError:
+                continue
+            try:
+                old = before.peek(start, size)
+            except GuestFaultError:  # the function has mapped it
+                old = bytes(size)
+            if new != old:
+                for at in range(0, size, PAGE):
+                    if new[at : at + PAGE] != old[at : at + PAGE]:
+                        found[start + at] = new[at : at + PAGE]
+    return found
 
 
 class CallOutcome(Struct, frozen=True):
@@ -88,7 +118,7 @@ class FunctionCalls:
             entered = enter(session, session.cpu, address, given, _RETURN)
             self._run(thread)
             values = session.cpu.read_registers(tuple(results))
-            pages = changed_pages(old.memory, thread.space.memory) if keeps else {}
+            pages = _changed_pages(old.memory, thread.space.memory) if keeps else {}
         return CallOutcome(dict(zip(results, values, strict=True)), entered.room, pages)
 
     # -- the copy ---------------------------------------------------------------------------

@@ -97,9 +97,11 @@ class GuestCode:
             found = self._files.get(key)
             if found is None:
                 file = self._verdicts.main
-                if file.image is not module.image:
+                if file.image is module.image:
+                    code = self._verdicts.code_of(file)  # verdicts have decoded there
+                else:
                     file = ProgramFile(module.name, module.image, frozenset({module.name}))
-                code = ImageCode(self._arch, file.image, file.symbols)
+                    code = ImageCode(self._arch, file.image, file.symbols)
                 found = self._files[key] = (file, code)
             self._known[id(module.image)] = found
         return found

@@ -1,116 +1,40 @@
 """Probes in one address space: the machinery wired to it, and places turned into probes there."""
 
-import copy
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import partial
-from typing import Final, Protocol
+from typing import Final
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from engine.arch.plan import Mode, Rules
-from engine.cpu.ram import EXECUTE, PAGE
+from engine.cpu.ram import EXECUTE
 from engine.errors import ProbeRejectedError
 from engine.guest.memory import Memory
-from engine.guest.text import TextOverlay
+from engine.guest.text import TextOverlay, no_own_page
 from engine.linux.space import AddressSpace
-from engine.probes.detourroom import DetourRoom, Located
 from engine.probes.kprobe import Kprobe, ProbeFlags, RowOfAny, Uprobe
 from engine.probes.kretprobe import Kretprobe
 from engine.probes.manager import ProbeManager
 from engine.probes.plain_insns import PlainInsn, PlainRun
-from engine.session.guest.further_mappings import (
-    FurtherProbes,
-    addresses_in,
-    mapped_again,
-)
+from engine.session.guest.engine_room import detour_room, slot_windows
 from engine.session.guest.guest_code import GuestCode, KnownFiles
 from engine.session.guest.loading import LoadedGuest, watch
-from engine.session.program.places import Enclosing, Place, guest_address, shows_file
+from engine.session.guest.space_addresses import (
+    SpaceAddresses,
+    addresses_in,
+    mapped_again,
+    users_address,
+)
+from engine.session.guest.wanted_probes import FurtherProbes, Wanted, twin_of
+from engine.session.program.places import Enclosing
 from engine.session.program.verdicts import Verdicts
-
-_SLOT_BYTES: Final = 1 << 20
-"""Of the window below the program: for slots; the rest is for detours."""
-
 
 _AT_ONCE: Final = 4096
 """Probes that are registered together when their file is mapped."""
 _MANY: Final = 64
 """Probes from which on the plain ones among them are armed by the bytes they stand on."""
 _NONE: Final[Mapping[int, PlainInsn]] = {}
-
-
-class Ready(Protocol):
-    """Prepares a probe once its address in an address space is known, before it is armed.
-
-    It may have a method `once(probe, space)` besides, which gives what records a hit of a probe
-    that is not prepared, or None.
-    """
-
-    def __call__(self, probe: Kprobe, space: "ProbedSpace", place: Place) -> None:
-        """Prepare it."""
-
-
-def unprepared(probe: Kprobe, space: "ProbedSpace", place: Place) -> None:
-    """Nothing has to be done before a probe is armed; a `Ready`."""
-
-
-class Fate(Struct, frozen=True):
-    """The history of a wanted probe in one address space.
-
-    Attributes:
-        again: its file was mapped before.
-        left: where its code was before the program moved it or took it away; None else.
-        dropped: its breakpoint went with the page; the code is still there.
-    """
-
-    again: bool = False
-    left: int | None = None
-    dropped: bool = False
-
-
-UNTOUCHED: Final = Fate()
-"""Nothing has."""
-
-
-class Wanted(Struct):
-    """A probe that somebody wants, and what has become of it in one address space.
-
-    There may be a million of them.
-
-    Attributes:
-        place: where it goes.
-        probe: the probe.
-        ready: prepares it.
-        anywhere: what that gives it does not depend on the address space that it is in.
-        late: it is enough to prepare it when it is hit.
-        traces: it traces a function, by uprobes' rules where kprobes' refuse: the call of
-            __fentry__ through memory at the entry (gcc -pg -mfentry) is nothing to a uprobe.
-        fate: what has become of it.
-    """
-
-    place: Place
-    probe: Kprobe
-    ready: Ready = unprepared
-    anywhere: bool = False
-    late: bool = False
-    traces: bool = False
-    fate: Fate = UNTOUCHED
-
-    @property
-    def text(self) -> str:
-        """The place, for messages."""
-        return self.place.text
-
-    def of(self, probe: Kprobe, *, again: bool = False) -> "Wanted":
-        """The same for the probe that stands for it in another address space.
-
-        Args:
-            probe: that one.
-            again: the file was mapped before there.
-        """
-        fate = Fate(again=True) if again else UNTOUCHED
-        return replace(self, probe=probe, fate=fate)
 
 
 _COPIED: Final = ".syscall_stub"
@@ -140,6 +64,7 @@ class ProbedSpace:
 
     Attributes:
         space: the address space.
+        addresses: where places are in it.
         overlay: owner of patched bytes.
         manager: registration and hits.
         pending: probes that wait for their file.
@@ -151,7 +76,11 @@ class ProbedSpace:
         config, cpu, machine, memory = guest.config, guest.cpu, guest.machine, space.memory
         self.space = space
         self._arch, self._rules = guest.arch, rules
-        self.overlay = TextOverlay(memory, cpu)
+        self.addresses = SpaceAddresses(space, rules.verdicts.places, guest.user_files)
+        runs_in_kernel = space.modules.contents is not None
+        self.overlay = TextOverlay(
+            memory, cpu, self.addresses.own_page if runs_in_kernel else no_own_page
+        )
         self._code = code = GuestCode(
             guest.arch, space, rules.verdicts, rules.files, self.overlay.original
         )
@@ -161,7 +90,6 @@ class ProbedSpace:
         self._further = FurtherProbes()
         self._prepare = _Late(self)  # one object for all probes
         self._moving = (0, 0)  # the range that is just going elsewhere
-        self._symbols: dict[str, int | None] = {}
         self._arming = False
         plan = guest.arch.plan
         stacks = guest.kernel_stacks if space is guest.space else None
@@ -171,15 +99,15 @@ class ProbedSpace:
             memory,
             self.overlay,
             code,
-            _windows(guest, memory),
+            slot_windows(guest, memory),
             mode=rules.mode,
             thread=partial(getattr, machine, "task"),  # asked at each hit: no frame for it
             trampoline=plan.trampoline[0] + plan.page_size,
             notify=rules.notify,
             unmapped=self._unmapped,
             # A kernel copies the stack of a program that forks, and its return address with it.
-            returns="watched" if space.modules.contents is not None else config.returns,
-            room=_detour_room(guest, memory, code.locate),
+            returns="watched" if runs_in_kernel else config.returns,
+            room=detour_room(guest, memory, code.locate),
             technique=config.technique,
             **({} if stacks is None else {"stack_at": stacks.at}),
         )
@@ -191,9 +119,6 @@ class ProbedSpace:
                 self.manager.blacklist.add(
                     start, start + copied.size, "the kernel copies this code into its processes"
                 )
-        self._users = guest.user_files
-        if space.modules.contents is not None:
-            self.overlay.own_page = self._own_page
         space.modules.engine_name = self.manager.name
         hooks = space.hooks
         hooks.stopped, hooks.passes_call = self.manager.handle, self.manager.passes_call
@@ -212,80 +137,6 @@ class ProbedSpace:
         memory.before_move = self._before_move
         watch(space)
 
-    def where(self, name: str) -> int | None:
-        """Address of a symbol of the program; None while its file is not mapped."""
-        if name not in self._symbols:
-            self._symbols[name] = self._find_symbol(name)
-        return self._symbols[name]
-
-    def _find_symbol(self, name: str) -> int | None:
-        found = self._rules.verdicts.places.symbol(name)
-        if found is None:
-            return None
-        file, link = found
-        main = self.space.modules.main
-        if main is not None and main.image is file.image:
-            return link + main.bias
-        for mapping in self.space.memory.mappings:
-            if shows_file(mapping, file.inode, file.paths):
-                first = file.image.vaddr_of(mapping.offset)
-                return None if first is None else mapping.start + link - first
-        return None
-
-    def address(self, place: Place) -> int | None:
-        """The address of a place here; None while its file is not mapped executable."""
-        if self._is_users(place):
-            return _users_address(place, self._users_pages(0, 1 << 64))
-        return guest_address(place, self.space.modules, self.space.memory)
-
-    def waits(self, place: Place) -> bool:
-        """True if nothing of a place's file is mapped here, and no kernel runs it."""
-        main = self.space.modules.main
-        if self._users is not None or (main is not None and main.image is place.image):
-            return False
-        return not any(map(place.is_in, self.space.memory.mappings))
-
-    # -- files of the user programs of a kernel -------------------------------------------
-
-    def _is_users(self, place: Place) -> bool:
-        """True of a place that no mapping's name can tell of."""
-        main = self.space.modules.main
-        if self._users is None or (main is not None and main.image is place.image):
-            return False
-        runs = self.space.modules.contents is not None  # a user program does
-        return runs or self._users.has(place.path, place.image)
-
-    def _users_pages(self, start: int, size: int) -> dict[tuple[str, int], int]:
-        """Addresses of pages of files that a user program runs, by identity and offset."""
-        found: dict[tuple[str, int], int] = {}
-        users, memory = self._users, self.space.memory
-        if users is None or self.space.modules.contents is None:
-            return found
-        for mapping in memory.overlapping(start, start + size):
-            if not mapping.perms & EXECUTE or mapping.reserved:
-                continue
-            low, high = max(start & -PAGE, mapping.start), min(start + size, mapping.end)
-            for at in range(low, high, PAGE):
-                page = users.page(memory, mapping, at)
-                if page is not None:
-                    found[page.image.identity, page.offset] = at
-        return found
-
-    def _own_page(self, at: int) -> bool:
-        """A page of a kernel's memory is about to have a breakpoint for one program.
-
-        The kernel must not see it, nor its other programs: it goes into a page of its own, as the
-        kernel's uprobes do (uprobe_write_opcode).
-        """
-        mapping = self.space.memory.find(at)
-        if mapping is None or mapping.extent is None or self._users is None:
-            return False
-        page = self._users.page(self.space.memory, mapping, at)
-        if page is None:
-            return False
-        self.space.memory.own_page(at, page.path, page.offset)
-        return True
-
     # -- probes by place ------------------------------------------------------------------
 
     def place(self, wanted: Iterable[Wanted]) -> None:
@@ -297,7 +148,7 @@ class ProbedSpace:
         now: list[Wanted] = []
         later: list[Wanted] = []
         for one in wanted:
-            address = self.address(one.place)
+            address = self.addresses.of(one.place)
             if address is None:
                 later.append(one)
                 continue
@@ -317,7 +168,7 @@ class ProbedSpace:
             start: of the range.
             size: of it.
         """
-        if self._users is not None:
+        if self.addresses.has_users:
             return
         mappings = mapped_again(self.space.memory, start, size)
         if not mappings:
@@ -632,7 +483,7 @@ class ProbedSpace:
 
     def _moved(self) -> None:
         """Mappings have changed."""
-        self._symbols.clear()
+        self.addresses.moved()
         self.manager.counters.changed()
 
     def _dropped(self, start: int, size: int) -> None:
@@ -688,12 +539,12 @@ class ProbedSpace:
             if place.around is not around:  # neighbours are in one function
                 around = place.around
                 own = main is not None and main.image is around.image
-                carried = self._is_users(place)
+                carried = self.addresses.is_users(place)
                 comes = own or around.inode in inodes or bool(around.paths & names)
             address: int | None = None
             if carried:
-                users = self._users_pages(start, size) if users is None else users
-                address = _users_address(place, users)
+                users = self.addresses.users_pages(start, size) if users is None else users
+                address = users_address(place, users)
             elif comes:
                 address = self._free_address(item)
             here = memory.find(address) if address is not None and item.fate.dropped else None
@@ -711,7 +562,7 @@ class ProbedSpace:
 
     def _free_address(self, item: Wanted) -> int | None:
         """An address for a probe that waits, at which none stands for it already."""
-        address = self.address(item.place)
+        address = self.addresses.of(item.place)
         if not self._further:
             return address
         taken = self._further.addresses(item.probe)
@@ -788,57 +639,3 @@ class _Late:
         once = getattr(self._space.wanted(probe).ready, "once", None)
         found: RowOfAny | None = once(probe, self._space) if once is not None else None
         return found
-
-
-def _users_address(place: Place, pages: Mapping[tuple[str, int], int]) -> int | None:
-    """The address of a place in a file of which pages are known, by identity and offset."""
-    offset = place.file_offset or 0
-    page = pages.get((place.image.identity, offset & -PAGE))
-    return None if page is None else page + offset % PAGE
-
-
-def twin_of(probe: Kprobe) -> Kprobe:
-    """A probe that does the same in another address space, and has not been hit."""
-    made = copy.copy(probe)
-    made.part_from_twin()
-    made.origin = probe.origin or probe
-    made.hits = made.nmissed = 0
-    if isinstance(made, Kretprobe):
-        made.active = made.unwatched = made.left = 0
-    return made
-
-
-def _windows(guest: LoadedGuest, memory: Memory) -> list[tuple[int, int]]:
-    """(start, size) for slots: between the libraries and the stack, and below the program."""
-    plan = guest.arch.plan
-    windows = [plan.xol]
-    windows += [
-        (start, min(end - start, _SLOT_BYTES)) for start, end in _low_windows(guest, memory)
-    ][:1]
-    return windows
-
-
-def _detour_room(
-    guest: LoadedGuest, memory: Memory, locate: Callable[[int], Located | None]
-) -> DetourRoom:
-    """Detours stand in the window near the libraries, and below the program behind the slots."""
-    plan = guest.arch.plan
-    beside = tuple(
-        (start + _SLOT_BYTES, end - start - _SLOT_BYTES)
-        for start, end in _low_windows(guest, memory)
-        if end - start > 2 * _SLOT_BYTES
-    )[:1]
-    return DetourRoom(plan.detour, beside, locate)
-
-
-def _low_windows(guest: LoadedGuest, memory: Memory) -> list[tuple[int, int]]:
-    """(start, end) of engine windows below the program; in a copy they may be in pieces."""
-    found: list[tuple[int, int]] = []
-    for mapping in memory.mappings:
-        if not mapping.reserved or mapping.end > guest.arch.plan.trampoline[0]:
-            continue
-        if found and found[-1][1] == mapping.start:
-            found[-1] = found[-1][0], mapping.end
-        else:
-            found.append((mapping.start, mapping.end))
-    return found

@@ -22,12 +22,8 @@ from engine.probes.manager import ProbeManager
 from engine.probes.return_catcher import Noted
 from engine.probes.site import InMemory
 from engine.session.guest.guest_code import KnownFiles
-from engine.session.guest.probed_space import (
-    ProbedSpace,
-    ProbingRules,
-    Wanted,
-    twin_of,
-)
+from engine.session.guest.probed_space import ProbedSpace, ProbingRules
+from engine.session.guest.wanted_probes import Wanted, twin_of
 from engine.session.program.places import Place, guest_address
 from engine.session.program.verdicts import Verdicts
 
@@ -175,7 +171,7 @@ class Probing:
 
     def where(self, name: str) -> int | None:
         """Address of a symbol in the first process; None while its file is not mapped."""
-        return self.first.where(name)
+        return self.first.addresses.where(name)
 
     def standing(self) -> tuple[int, int]:
         """(tick, address) of the program's own next instruction, of a guest that stands.
@@ -205,7 +201,8 @@ class Probing:
         asked = list(wanted)
         first = self.first
         for one in asked:
-            self._allow_return(one)
+            if isinstance(one.probe, Kretprobe):
+                self._allow_return(one, one.probe)
         first.place(asked)
         for space in self.spaces.values() if self._follows else ():
             if space is not first:
@@ -213,21 +210,21 @@ class Probing:
 
     def waits(self, place: Place) -> bool:
         """True if all probes in a place's file wait until the first process maps it."""
-        return len(self.spaces) == 1 and self.first.waits(place)
+        return len(self.spaces) == 1 and self.first.addresses.waits(place)
 
     def wait(self, wanted: Wanted) -> None:
         """Have a probe wait for its file (see `waits`)."""
         self.first.pending.append(wanted)
 
-    def _allow_return(self, one: Wanted) -> None:
+    def _allow_return(self, one: Wanted, probe: Kretprobe) -> None:
         """Refuse a return probe whose trampoline would damage the program.
 
         Raises:
             ProbeRejectedError: strict mode does not take it.
         """
-        manager, probe = self.first.manager, one.probe
+        manager = self.first.manager
         strict = (probe.mode or manager.mode) is Mode.STRICT
-        if not strict or not isinstance(probe, Kretprobe) or manager.returns.trampoline is None:
+        if not strict or manager.returns.trampoline is None:
             return
         from engine.session.program.return_places import refusal, spoiled_return  # few have one
 
@@ -254,9 +251,10 @@ class Probing:
         good: list[Wanted] = []
         first = self.first
         for one in wanted:
-            address = first.address(one.place)
+            address = first.addresses.of(one.place)
             try:
-                self._allow_return(one)
+                if isinstance(one.probe, Kretprobe):
+                    self._allow_return(one, one.probe)
                 if address is not None and (one.traces or address not in first.manager.points):
                     first.settle(one, address)
             except ProbeRejectedError as error:

@@ -12,8 +12,8 @@ from engine.linux.ending import Exit
 from engine.linux.fs.stdio import host_stdio
 from engine.probes.kprobe import Kprobe
 from engine.probes.regs import PtRegs
-from engine.session.guest.probed_space import Wanted
 from engine.session.guest.session import Attach, Session
+from engine.session.guest.wanted_probes import Wanted
 from engine.session.inspect.backtrace import Backtrace as Backtrace
 from engine.session.inspect.backtrace import Backtraces
 from engine.session.program.marker_places import counter_of

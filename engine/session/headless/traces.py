@@ -205,7 +205,7 @@ class TraceRun:
                 if handlers is not None:
                     from engine.session.tracing.handlers import load_handlers
 
-                    tracing.handled += load_handlers(handlers, session)["probes"]
+                    tracing.probes.handled += load_handlers(handlers, session)["probes"]
                 session.outputs.create()
                 begun = True
             except CutOff:
@@ -246,7 +246,7 @@ class TraceRun:
 def _described(tracing: Tracing, folder: str) -> Iterator[str]:
     """The lines of the files that tracefs would have for each event of a trace."""
     for (group, name), info in tracing.infos.items():
-        if name in tracing.attached_only(group):
+        if name in tracing.unplaced.attached_only(group):
             continue
         control = tracing.controls.of(info)
         yield f"# {folder}/{group}/{name}/format"

@@ -196,7 +196,9 @@ class ValueLines:
         text = self._printer.address(address)
         if not address:
             return text
-        return f"{text} {self._tried(lambda: self._printer.string_at(address, _CHARACTERS)[0])}"
+        return (
+            f"{text} {self._tried(lambda: self._printer.texts.string_at(address, _CHARACTERS)[0])}"
+        )
 
     def _whole(self, value: TypedValue, depth: int) -> str:
         """A structure, a container or an array: its first parts."""

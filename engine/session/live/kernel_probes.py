@@ -93,8 +93,8 @@ class KernelProbes:
         self._tracing = tracing
         self._arch = tracing.session.arch
         self._groups: dict[str, str] = {}
-        if tracing.kernel_infos:
-            raise CommandError(_not_here(tracing.kernel_infos[0], tracing))
+        if tracing.unplaced.infos:
+            raise CommandError(_not_here(tracing.unplaced.infos[0], tracing))
         self.left_out: list[str] = []
         patterned = {
             (one.event.info.group, one.event.info.name) for one in tracing.definitions.patterned
@@ -307,7 +307,8 @@ def _not_here(info: EventInfo, tracing: Tracing) -> str:
     """
     name = f"{info.group}/{info.name}"
     if info.source is EventSource.EPROBE:
-        if tracing.event_probes is not None and tracing.event_probes.on_probe(info):
+        probes = tracing.unplaced.event_probes
+        if probes is not None and probes.on_probe(info):
             return (
                 f"{name}: Linux has event probes on tracepoints alone, and {info.attached} is a"
                 " probe: give that one the arguments, and --filter, itself"

@@ -43,7 +43,7 @@ class ProgramLookup(Lookup):
         self._place = place
         self._why = ""
         self._settled: dict[str, str] | None = None
-        self._resolved: tuple[Target, tuple[Place, ...]] | None = None
+        self._resolved: tuple[Target, str, tuple[Place, ...]] | None = None
 
     @contextmanager
     def settled(self) -> Iterator[None]:
@@ -56,6 +56,7 @@ class ProgramLookup(Lookup):
 
     def file(self, path: str) -> str:
         """Id of the error for a file of a uprobe, "" for none."""
+        self._resolved = None  # another definition is read: files may have come and gone
         known = self._settled.get(path) if self._settled is not None else None
         found = self._program.problem(path) if known is None else known
         if self._settled is not None:
@@ -73,6 +74,7 @@ class ProgramLookup(Lookup):
         """
         if isinstance(place, Address) or self._place is not None:
             return ""
+        self._resolved = None  # see `file`
         try:
             self._places_of(place, text)
         except PlaceError as error:
@@ -96,9 +98,24 @@ class ProgramLookup(Lookup):
             return False
 
     def _places_of(self, target: Target, text: str) -> tuple[Place, ...]:
-        if self._resolved is None or self._resolved[0] != target:
-            self._resolved = target, self._places.of_target(target, text)
-        return self._resolved[1]
+        if self._resolved is None or self._resolved[:2] != (target, text):
+            self._resolved = target, text, self._places.of_target(target, text)
+        return self._resolved[2]
+
+    def places_read(self, target: Target, text: str) -> tuple[Place, ...]:
+        """The places of the definition that was just read: they are looked up once.
+
+        Args:
+            target: its place as read.
+            text: its place as written, for messages.
+
+        Raises:
+            PlaceError: as `Places.of_target`.
+            ImageError: as `Places.of_target`.
+        """
+        found = self._places_of(target, text)
+        self._resolved = None
+        return found
 
     def _at_entry(self, place: Place) -> bool:
         if place.function is None:

@@ -355,7 +355,10 @@ class Verdicts:
         """
         if self.unhit(definition):
             return ()
-        found = self.places.of_target(definition.target, definition.place, rules)
+        if rules is None:
+            found = self.lookup.places_read(definition.target, definition.place)
+        else:
+            found = self.places.of_target(definition.target, definition.place, rules)
         mode = Mode.KERNEL if definition.strict_override else None
         kernel = (mode or self._mode) is Mode.KERNEL
         if kernel and any(place.path == vdso.NAME for place in found):
@@ -537,7 +540,7 @@ class Verdicts:
             return self._changed(there, 0) is not None
 
         file = self.file_of(place)
-        return PlainUprobes(self._arch, file, self._code_of(file), self.places, changed)
+        return PlainUprobes(self._arch, file, self.code_of(file), self.places, changed)
 
     def instructions(self, place: Place) -> Iterator[Place]:
         """Every instruction of the function around a place."""
@@ -576,13 +579,14 @@ class Verdicts:
         """Breakpoints of the program and its libraries that Linux's uprobes mistake."""
         if self._arch.probes.long_breakpoint:
             for file in self._program.files:
-                for address in self._code_of(file).long_breakpoints:
+                for address in self.code_of(file).long_breakpoints:
                     yield file, address
 
     def _code(self, place: Place, bias: int = 0) -> ImageCode:
-        return self._codes.get((place.path, bias)) or self._code_of(self.file_of(place), bias)
+        return self._codes.get((place.path, bias)) or self.code_of(self.file_of(place), bias)
 
-    def _code_of(self, file: ProgramFile, bias: int = 0) -> ImageCode:
+    def code_of(self, file: ProgramFile, bias: int = 0) -> ImageCode:
+        """The code of a file as its rules see it; of each one file what is decoded is kept."""
         code = self._codes.get((file.path, bias))
         if code is None:
             code = ImageCode(self._arch, file.image, file.symbols, self._decode, bias)

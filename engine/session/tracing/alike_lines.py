@@ -12,8 +12,8 @@ from msgspec import Struct
 
 from engine.arch.plan import Mode
 from engine.probes.kprobe import Uprobe
-from engine.session.guest.probed_space import Wanted
 from engine.session.guest.probing import Probing
+from engine.session.guest.wanted_probes import Wanted
 from engine.session.tracing.defined_set import DefinedSet
 from engine.session.tracing.event_set import Defined, EventSet, TraceEvent
 

@@ -16,9 +16,9 @@ from engine.fetch.types import beyond_linux
 from engine.probes.kprobe import Kprobe, Uprobe
 from engine.probes.kretprobe import Kretprobe, Uretprobe
 from engine.probes.placement_rules import CORRUPTS
-from engine.session.guest.probed_space import Wanted
 from engine.session.guest.probing import Probing
 from engine.session.guest.session import Session
+from engine.session.guest.wanted_probes import Wanted
 from engine.session.program.places import Place, PlaceError
 from engine.session.program.verdicts import RETURN_ENTRY, Placed
 from engine.session.protocol.report import Report
@@ -258,7 +258,8 @@ class Definitions:
                 hint = f"; the nearest place that would do is {nearest:#x}" if nearest else ""
                 why = f"{item.place.name}: {verdict.reason} ({verdict.errno}){hint}"
                 raise _explained(definition, code, why)
-            self._warn(definition, item)
+            if verdict.errors:
+                self._warn(definition, item)
         if not placed:
             why = self._probing.verdicts.unhit(definition)
             self._session.remarks.append(Report((f"{definition.command}: {why}",)))

@@ -60,7 +60,7 @@ def has_program_event(arch: Arch) -> Callable[[str, str], bool]:
 
 
 class EventProbes:
-    """The event probes of a trace; `tracing.KernelEvents` says what is asked of it.
+    """The event probes of a trace; a `KernelEvents`.
 
     Attributes:
         silent: ids of events that are not recorded themselves: probes alone want them.

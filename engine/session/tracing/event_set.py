@@ -11,7 +11,8 @@ from engine.arch.plan import Mode
 from engine.arch.program import EVENT_LOW, EVENT_MOST, RecordLayout
 from engine.errors import CommandError, ProbeError
 from engine.probes.kprobe import Kprobe, RowOfAny
-from engine.session.guest.probed_space import ProbedSpace, Wanted
+from engine.session.guest.probed_space import ProbedSpace
+from engine.session.guest.wanted_probes import Wanted
 from engine.session.program.places import Place
 from engine.trace.definition import Definition
 from engine.trace.formats import FORMAT_NAMES, Format, format_named

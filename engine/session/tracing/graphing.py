@@ -22,7 +22,8 @@ from engine.fetch.variables import VariableError
 from engine.linux.thread import Thread
 from engine.probes.kprobe import Kprobe
 from engine.probes.kretprobe import CallEnd, CallWork
-from engine.session.guest.probed_space import ProbedSpace, Wanted
+from engine.session.guest.probed_space import ProbedSpace
+from engine.session.guest.wanted_probes import Wanted
 from engine.session.program.functions import is_part
 from engine.session.program.places import Place
 from engine.session.protocol.report import Report
@@ -383,7 +384,7 @@ class Graphing:
             return None
         address = probe.addr or 0
         site = FetchSite(address, address - (place.file_offset or 0))
-        context = replace(self._context, memory=space.space.memory, where=space.where)
+        context = replace(self._context, memory=space.space.memory, where=space.addresses.where)
         return capturer(RecordLayout.of(args, returns=True), site, context)
 
     def _left(self, thread: Thread, last: bool) -> None:

@@ -105,7 +105,7 @@ def load_handlers(
     if not isinstance(probes, list | tuple) or not probes:
         raise CommandError(f"--handlers {path}: it defines no list 'probes'")
     probing = session.probes()
-    from engine.session.guest.probed_space import Wanted
+    from engine.session.guest.wanted_probes import Wanted
 
     wanted: list[Wanted] = []
     for number, probe in enumerate(probes):

@@ -80,7 +80,7 @@ class TraceListing:
             yield from self._at_entry(form, patterned.place, name, told, patterned.is_return)
         yield from self._tracing.watches.listed()
         yield from self._dynamic(form, EventSource.EPROBE)
-        for info in self._tracing.kernel_infos:
+        for info in self._tracing.unplaced.infos:
             if self._tracing.watches.is_mine(info) or info.source in _LINES:
                 continue
             if kernel:
@@ -90,7 +90,7 @@ class TraceListing:
 
     def _dynamic(self, form: str, kind: EventSource) -> Iterator[str]:
         """The events of a kind that other events make."""
-        probes = self._tracing.event_probes
+        probes = self._tracing.unplaced.event_probes
         events: SyntheticEvents | EventProbes | None = self._tracing.synthetics
         if kind is EventSource.EPROBE:
             events = probes

@@ -24,9 +24,10 @@ from engine.fetch.evaluate import (
 from engine.probes.callwork import call_work
 from engine.probes.kprobe import Kprobe, RowOfAny
 from engine.probes.kretprobe import CallWork, Kretprobe
-from engine.session.guest.probed_space import ProbedSpace, Ready, Wanted
+from engine.session.guest.probed_space import ProbedSpace
 from engine.session.guest.probing import Probing
 from engine.session.guest.session import Session
+from engine.session.guest.wanted_probes import Ready, Wanted
 from engine.session.program.places import Place
 from engine.session.tracing.event_set import TraceEvent
 from engine.session.tracing.triggers import EventControls
@@ -131,7 +132,7 @@ class Recorders:
         """
         assert probe.addr is not None
         base = probe.addr - (place.file_offset or 0)
-        seen: dict[str, Any] = {"memory": space.space.memory, "where": space.where}
+        seen: dict[str, Any] = {"memory": space.space.memory, "where": space.addresses.where}
         pc = self._session.arch.roles.pc
         if any(
             _names(base, pc)
@@ -216,7 +217,7 @@ class Recorders:
         if layout not in self._shared:
             made = None
             if not layout.strings and not self._is_of_place(layout):
-                memory, where = space.space.memory, space.where
+                memory, where = space.space.memory, space.addresses.where
                 context = replace(self._context, memory=memory, where=where)
                 made = shared_recorder(layout, context)
             self._shared[layout] = made

@@ -19,7 +19,7 @@ from engine.trace.staging import put_row
 
 
 class SampleEvents:
-    """The samples of a trace; `tracing.KernelEvents` says what is asked of it.
+    """The samples of a trace; a `KernelEvents`.
 
     Attributes:
         missed: samples that were not taken, as a debugger in the guest had code executed in

@@ -58,7 +58,7 @@ class WatchedEvent(Struct, eq=False):
 
 
 class WatchEvents:
-    """The watched expressions of a trace; `tracing.KernelEvents` says what is asked of it."""
+    """The watched expressions of a trace; a `KernelEvents`."""
 
     def __init__(self, session: Session) -> None:
         """Nothing is watched, yet."""

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class SyntheticEvents:
-    """The synthetic events of a trace; `tracing.KernelEvents` says what is asked of it.
+    """The synthetic events of a trace; a `KernelEvents`.
 
     Attributes:
         known: the events by name, for triggers that make them.

@@ -1,18 +1,17 @@
 """A trace: definitions turned into events, recorded as rows, written as text."""
 
 import os
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator
 from itertools import chain
-from typing import TYPE_CHECKING, Any, BinaryIO, Final, Protocol
+from typing import TYPE_CHECKING, Any, BinaryIO, Final
 
 from engine.arch.plan import Mode
 from engine.arch.program import RecordLayout
 from engine.errors import CommandError, ProbeError
-from engine.fetch.evaluate import FetchContext, Recorder
+from engine.fetch.evaluate import FetchContext
 from engine.linux.space import AddressSpace
 from engine.linux.thread import Thread
 from engine.probes.kprobe import Kprobe, RowOfAny
-from engine.probes.kretprobe import Kretprobe
 from engine.session.guest.outputs import OutputFile, OutputTree
 from engine.session.guest.probed_space import ProbedSpace
 from engine.session.guest.probing import Probing
@@ -21,8 +20,8 @@ from engine.session.inspect.backtrace import Backtraces
 from engine.session.program.places import Place
 from engine.session.protocol.report import Report
 from engine.session.protocol.requests import TraceOptions
-from engine.session.tracing import store_events
 from engine.session.tracing.armed import ControlHooks
+from engine.session.tracing.closing_remarks import TracedProbes, stuck_exception
 from engine.session.tracing.defining import Definitions
 from engine.session.tracing.event_set import EventLimit, EventSet
 from engine.session.tracing.output import (
@@ -42,65 +41,19 @@ from engine.session.tracing.synthetic_events import SyntheticEvents
 from engine.session.tracing.syscalls import SyscallEvents
 from engine.session.tracing.tasks import Tasks
 from engine.session.tracing.triggers import EventControls, FilterNames
-from engine.trace import sched, synthetic, syscalls
-from engine.trace.definition import Deletion
+from engine.session.tracing.unplaced_events import UnplacedEvents
 from engine.trace.formats import FORMAT_NAMES, format_named
 from engine.trace.formats.base import Format, Names, PlacedFormat
 from engine.trace.ring import Ring
 from engine.trace.ring_file import describe
-from engine.trace.rows import EventInfo, EventSource, EventTable, stack_event
+from engine.trace.rows import EventInfo, EventTable, stack_event
 from engine.trace.staging import Consumer, Staging
-from engine.trace.tracepoints import EPROBES, Selection
 
 if TYPE_CHECKING:
-    from engine.session.tracing.event_probes import EventProbes
-    from engine.session.tracing.sampling import SampleEvents
     from engine.trace.callfilter import CallFilter
 
-_SHOWN: Final = 10
 _LEFT: Final = 256
 """Threads that have ended, whose names are kept for a trace that is killed."""
-_THROWERS: Final = frozenset(
-    {
-        *("__cxa_throw", "__cxa_rethrow", "_Unwind_Resume", "_Unwind_RaiseException"),
-        *("_Unwind_Resume_or_Rethrow", "_Unwind_ForcedUnwind", "rust_panic"),
-    }
-)
-"""Functions that search the stack for who catches (Itanium C++ ABI, exception handling)."""
-
-
-class KernelEvents(Protocol):
-    """Events of one group that the guest's kernel has without a definition."""
-
-    @property
-    def infos(self) -> list[EventInfo]:
-        """The chosen events, in the order of the choice."""
-
-    def choose(
-        self, glob: str, number: Callable[[], int], known: Callable[[str], bool]
-    ) -> list[EventInfo]:
-        """Take all events whose name matches; the new ones.
-
-        Args:
-            glob: of names.
-            number: the next free event id.
-            known: whether an event of that name is there already.
-
-        Raises:
-            ProbeError: no event matches.
-        """
-
-    def is_mine(self, info: EventInfo) -> bool:
-        """True if an event is one of these."""
-
-    def make(self, info: EventInfo, context: FetchContext) -> Recorder:
-        """Compile the recorder of one of the events."""
-
-    def install(self, info: EventInfo, record: Recorder) -> None:
-        """Have an event recorded by a function."""
-
-    def record_only(self, globs: Sequence[str]) -> None:
-        """Of the chosen events only those that match are recorded from now on."""
 
 
 FormatMaker = Callable[[EventTable, Names, Collection[str]], Format]
@@ -119,11 +72,9 @@ class Tracing:
         controls: filters and triggers.
         syscalls: system-call events.
         watches: those of watched expressions.
-        samples: those of the guest's clock; None if there are none.
         synthetics: those that triggers make.
-        event_probes: those that other events make; None if there are none.
-        kernel_events: those that the guest's kernel has without a definition, by group.
-        handled: probes of a file of handlers, which have no event.
+        unplaced: those without a probe.
+        probes: those of its events, and others that have none.
         incomplete: the output could not take all of the trace; known once it is finished.
         tasks: the threads whose events are recorded.
         programs: those that the guest has run, which name rows.
@@ -155,7 +106,6 @@ class Tracing:
         """
         self.session = session
         self.options = options
-        self.handled: list[Kprobe] = []
         self.incomplete = False
         self.tasks = Tasks(session.machine, options.tasks)
         if options.format not in FORMAT_NAMES:
@@ -172,9 +122,9 @@ class Tracing:
         self.ring: Ring | None = None
         self._keep = keep
         self._main = main
-        self._instances: list[Tracing] = []
-        if main is not None:
-            main.add_instance(self)
+        self.probes: TracedProbes = TracedProbes(
+            self.events, self._probing.manager, None if main is None else main.probes
+        )
         path = options.output
         discard = path == "/dev/null"
         if options.buffer is not None:
@@ -226,14 +176,7 @@ class Tracing:
         self._started = False
         self.syscalls = SyscallEvents(session)
         self.watches = WatchEvents(session)
-        self.samples: SampleEvents | None = None
         self.synthetics = SyntheticEvents(self.row_names.symbol_now)
-        self.event_probes: EventProbes | None = None
-        self.kernel_events: dict[str, KernelEvents] = {
-            syscalls.GROUP: self.syscalls,
-            store_events.GROUP: self.watches,
-            synthetic.GROUP: self.synthetics,
-        }
         self._stacks = StackRecorder(
             Backtraces(session), session.arch.roles.pc, self._context, self.syscalls
         )
@@ -254,9 +197,18 @@ class Tracing:
             made=self.synthetics.happened,
         )
         names_of = FilterNames(options.mode, self._probing.manager.code_map)
-        self.controls = EventControls(self.infos, self._context, hooks, names_of)
+        self.controls: EventControls = EventControls(self.infos, self._context, hooks, names_of)
         stacks = {"stacktrace", "userstacktrace"} & set(options.text)
         self.controls.stacks = options.stack or bool(stacks) or make_format.wants_stacks
+        self.unplaced = UnplacedEvents(
+            session,
+            options.mode,
+            self._events,
+            self.controls,
+            self._context,
+            self.tasks.chosen,
+            (self.syscalls, self.watches, self.synthetics),
+        )
         guest, sink = (session, options.mode, self._probing), self._staging
         self._recorders: Recorders = Recorders(
             *guest, self.controls, self._context, sink, self.table
@@ -265,8 +217,8 @@ class Tracing:
             *guest,
             self._events,
             self._recorders,
-            self.choose,
-            self._remove,
+            self.unplaced.choose,
+            self.unplaced.remove,
             (options.prototypes, options.printing),
         )
 
@@ -290,97 +242,6 @@ class Tracing:
     ) -> RowOfAny | None:
         """Find something that records a hit of a probe that is not prepared; a `Sharer`."""
         return self._recorders.share(probe, space, number, layout)
-
-    # -- events of the kernel's -------------------------------------------------------------
-
-    @property
-    def kernel_infos(self) -> list[EventInfo]:
-        """The chosen events that the guest's kernel has without a definition."""
-        infos = [info for source in self.kernel_events.values() for info in source.infos]
-        probes = self.event_probes
-        return infos if probes is None else [one for one in infos if one.id not in probes.silent]
-
-    def choose(self, selected: Selection) -> None:
-        """Add events that the kernel has without a definition.
-
-        Raises:
-            ProbeError: none matches.
-        """
-        group, source = selected.group, self.source(selected.group)
-
-        def known(name: str) -> bool:
-            info = self.infos.get((group, name))
-            if info is not None and self.event_probes is not None:
-                self.event_probes.wanted(info)
-            return info is not None
-
-        found = self._events.add_each(lambda number: source.choose(selected.glob, number, known))
-        if self._started:
-            for info in found:
-                self._install(info)
-
-    def _remove(self, deletion: Deletion, own: list[tuple[str, str]]) -> bool:
-        """Take events without probes away, see `removal.remove_events`."""
-        from engine.session.tracing.removal import remove_events  # few lines take any away
-
-        return remove_events(self, deletion, own)
-
-    def forget(self, info: EventInfo) -> None:
-        """An event without probes goes: another one may have its name."""
-        self._events.drop(info)
-
-    def source(self, group: str) -> KernelEvents:
-        """The events of a group; some are made when the first of them is chosen."""
-        found = self.kernel_events.get(group)
-        if found is None:
-            found = self._late_source(group)
-            self.kernel_events[group] = found
-        return found
-
-    def _late_source(self, group: str) -> KernelEvents:
-        if group == sched.GROUP:
-            from engine.session.tracing.scheduling import SchedulerEvents  # few traces ask
-
-            return SchedulerEvents(self.session, self.tasks.chosen)
-        if group == EPROBES:
-            from engine.session.tracing import event_probes  # as above
-
-            session = self.session
-            has = event_probes.has_program_event(session.arch)
-            self.event_probes = event_probes.EventProbes(
-                event_probes.ProbedSystem(
-                    session.arch, lambda: session.seen.memory, self.choose, has
-                ),
-                self.infos,
-                self.controls,
-                self._context,
-                strict=self.options.mode is not Mode.KERNEL,
-            )
-            return self.event_probes
-        from engine.session.tracing.sampling import SampleEvents  # as above
-
-        self.samples = SampleEvents(self.session)
-        return self.samples
-
-    def _install(self, info: EventInfo) -> None:
-        """Have an event of the kernel's recorded."""
-        source = self._source_of(info)
-        assert source is not None
-        record = self.controls.recorder(info, lambda context: source.make(info, context), None)
-        source.install(info, record)
-
-    def attached_only(self, group: str) -> tuple[str, ...]:
-        """Names of the events of a group that event probes alone want."""
-        return () if self.event_probes is None else self.event_probes.of_group(group)
-
-    def _source_of(self, info: EventInfo) -> KernelEvents | None:
-        """The events that one is of, by its group; event probes have any group."""
-        of_probe = info.source is EventSource.EPROBE
-        return self.event_probes if of_probe else self.kernel_events.get(info.group)
-
-    def _is_kernels(self, info: EventInfo) -> bool:
-        source = self._source_of(info)
-        return source is not None and source.is_mine(info)
 
     # -- filters and triggers -------------------------------------------------------------
 
@@ -443,8 +304,8 @@ class Tracing:
         """An event records in another way: compile its probes' recorders again."""
         if not self._started:
             return
-        if self._is_kernels(info):
-            self._install(info)
+        if self.unplaced.has(info):
+            self.unplaced.install(info)
             return
         event = self.events.get((info.group, info.name))
         for probe in event.probes if event is not None else ():
@@ -502,6 +363,7 @@ class Tracing:
         self._output.begin()
         self.session.cpu.count_blocks(True)
         self._started = True
+        self.unplaced.start()
         hooks = self.session.hooks
         renaming, renamed = hooks.renaming, hooks.renamed
 
@@ -518,7 +380,7 @@ class Tracing:
         self._follow_programs()
         self.declare_stacks()
         for info in list(self.infos.values()):
-            if self._is_kernels(info) or self.controls.touches(info):
+            if self.unplaced.has(info) or self.controls.touches(info):
                 self._changed(info)
         ring_file = self._output.ring_file
         if ring_file is not None:
@@ -665,68 +527,23 @@ class Tracing:
                 self.options.output or "the output",
                 failure,
                 self._staging.lost + output.lost,
-                self._remarkable(),
+                self.probes.lacking(),
             )
         )
         said += self.watches.remarks()
         if self.calls is not None:
             said += [Report((text,)) for text in self.calls.remarks()]
-        said += [] if self.samples is None else self.samples.remarks()
-        probes = (probe for event in self.events.values() for probe in event.probes)
-        returns = list(dict.fromkeys(one for one in probes if isinstance(one, Kretprobe)))
-        if any(probe.left or probe.active for probe in returns):
-            from engine.session.tracing.unreturned import unreturned  # seldom a call is left
-
-            said += unreturned(self._probing.manager, returns)
+        samples = self.unplaced.samples
+        said += [] if samples is None else samples.remarks()
+        said += self.probes.unreturned()
         if self._main is not None:
             return [*said, *self.tasks.remarks()]
         probing = probing_remarks(self._probing)
-        return [*probing, *said, *self.tasks.remarks(), *self._stuck_exception()]
-
-    def add_instance(self, other: "Tracing") -> None:
-        """Add another trace of the same session, with events of its own."""
-        self._instances.append(other)
-
-    def _remarkable(self) -> list[Kprobe]:
-        """Probes with hits that were not served; those without an event come last."""
-        mine = [probe for event in self.events.values() for probe in event.probes if _lacks(probe)]
-        if self._main is not None:
-            return mine
-        return [*mine, *self._others(_lacks)]
-
-    def _others(self, wanted: Callable[[Kprobe], bool] = lambda probe: True) -> list[Kprobe]:
-        """Probes without an event: those of a file of handlers, and what they have registered.
-
-        Args:
-            wanted: which of them.
-        """
-        if self._main is not None:
-            return []
-        asked = (*self.handled, *self._probing.manager.asked())
-        found = dict.fromkeys(probe for probe in asked if wanted(probe))
-        for tracing in (self, *self._instances) if found else ():
-            for event in tracing.events.values():
-                for probe in event.probes:
-                    found.pop(probe, None)
-        return list(found)
-
-    def _stuck_exception(self) -> list[Report]:
-        """The remark about an exception that met a return trampoline and ended the program."""
-        end, probes = self.session.end, self._probing.manager.returns.opaque()
-        if end is None or not end.signal or not probes:
-            return []
-        frames = Backtraces(self.session).take().frames
-        if not any(frame.function in _THROWERS for frame in frames):
-            return []
         return [
-            Report(
-                (
-                    "an exception did not get past calls that return to a trampoline; nor does"
-                    " it on Linux, where the program dies as well (--returns watched leaves"
-                    " return addresses alone). Return probes of such calls:",
-                    *map(str, probes[:_SHOWN]),
-                )
-            )
+            *probing,
+            *said,
+            *self.tasks.remarks(),
+            *stuck_exception(self.session, self._probing.manager),
         ]
 
     def _tail(self) -> Iterator[bytes]:
@@ -737,7 +554,7 @@ class Tracing:
         if self.options.profile:
             yield b"\n# profile\n"
             shown = self.row_names.made().shown
-            counted = profile_lines(self.events.values(), self._others())
+            counted = profile_lines(self.events.values(), self.probes.without_event())
             for line in chain(counted, self.watches.profile()):
                 yield shown(os.fsencode(line)) + b"\n"
 
@@ -771,8 +588,3 @@ def output_target(session: Session, path: str, form: Format) -> OutputFile | Out
     if isinstance(form, PlacedFormat):
         return session.outputs.add_tree("-o", path, lambda: form.is_directory, form.owns)
     return session.outputs.add("-o", path)
-
-
-def _lacks(probe: Kprobe) -> bool:
-    """True if hits of a probe were not served, or its calls not seen to return."""
-    return bool(probe.nmissed or (isinstance(probe, Kretprobe) and probe.unwatched))

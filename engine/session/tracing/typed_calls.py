@@ -22,8 +22,9 @@ from engine.image.reader import DamagedError
 from engine.image.variants import RUST
 from engine.language import value_types as ct
 from engine.language.enumerators import named
+from engine.language.memory_texts import marked_error
 from engine.language.print_options import DEFAULT, PrintOptions
-from engine.language.printing import Printer, marked_error
+from engine.language.printing import Printer
 from engine.language.value_types import is_reference
 from engine.language.values import TypedValue
 from engine.session.guest.session import Session

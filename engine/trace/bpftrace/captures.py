@@ -6,7 +6,7 @@ event of it and says by a `RowReads` how it is read. The rest (names, stacks, ou
 the hit) is asked of a `RunSurroundings`.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any, Final, Literal, Protocol
 
 from msgspec import Struct
@@ -148,26 +148,3 @@ class RunSurroundings(Protocol):
 
     def processors(self) -> int:
         """`ncpus`: the processors that the guest is told of."""
-
-
-class ActionMaker(Protocol):
-    """Makes actions of a compiled probe.
-
-    `make` is called for each place, thousands of times for a glob: what depends on `values` and
-    `time` alone is compiled once.
-    """
-
-    @property
-    def captures(self) -> Sequence[Capture]:
-        """The values that its rows must hold."""
-
-    @property
-    def needs_memory(self) -> bool:
-        """True if it is to run at the hit, while the guest stands there."""
-
-    @property
-    def stacks(self) -> frozenset[Literal["user", "kernel"]]:
-        """The call stacks that it asks for."""
-
-    def make(self, reads: RowReads, run: RunSurroundings) -> Action:
-        """The function that runs for each hit."""

@@ -23,7 +23,7 @@ from engine.trace.bpftrace.text import ScriptRemark, ScriptText, WrongScriptErro
 
 
 class CompiledProbe:
-    """A probe whose action can run; see `ActionMaker`.
+    """A probe whose action can run.
 
     Attributes:
         probe: as it was checked.

@@ -8,7 +8,8 @@ from memoryscope import MemoryScope
 from engine.errors import CommandError, GuestFaultError
 from engine.image.datatypes import TypeKind
 from engine.language import value_types as ct
-from engine.language.printing import Printer, formatted, lines_of
+from engine.language.format_letters import formatted, lines_of
+from engine.language.printing import Printer
 from engine.language.quoting import character, quoted
 from engine.language.real_texts import real
 
@@ -116,9 +117,9 @@ def test_memory(letter: str, size: int, count: int, lines: list[str]) -> None:
 
 def test_memory_that_ends_is_shown_as_far_as_it_goes() -> None:
     printer = _printer(b"abc", 0x1000)
-    assert printer.string_at(0x1000) == ('"abc"...', 3)
+    assert printer.texts.string_at(0x1000) == ('"abc"...', 3)
     with pytest.raises(GuestFaultError):
-        printer.string_at(0x2000)
+        printer.texts.string_at(0x2000)
 
 
 def test_kinds_of_made_types_are_written_as_in_c() -> None:

@@ -14,7 +14,7 @@ from engine.linux.signals import SIG_IGN, SIGALRM, Action
 from engine.probes.kprobe import Kprobe
 from engine.probes.kretprobe import Kretprobe
 from engine.session import Session
-from engine.session.guest.probed_space import Wanted
+from engine.session.guest.wanted_probes import Wanted
 from engine.session.protocol.requests import ProbeRequest, TraceOptions
 from engine.session.tracing.tracing import Tracing
 

@@ -26,8 +26,8 @@ from engine.arch.x86_64.decode import decode
 from engine.cpu.base import Stop, StopKind
 from engine.errors import EngineError, ProbeRejectedError
 from engine.probes.breakpoint_machine import BreakpointMachine
+from engine.probes.current_hit import Status
 from engine.probes.hit_machine import PhaseWatch
-from engine.probes.hits import Status
 from engine.probes.kprobe import Kprobe, Uprobe
 
 WANTED = os.environ.get("KPROBE_TUI_FORMS", "")
@@ -184,7 +184,7 @@ class Bench:
     def idle(self) -> bool:
         manager = self.guest.manager
         return (
-            manager.hits.status is Status.IDLE
+            manager.hits.current.status is Status.IDLE
             and not manager.area.busy
             and not manager.area.owners
         )

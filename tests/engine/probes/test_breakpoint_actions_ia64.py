@@ -19,8 +19,8 @@ from engine.cpu.base import Stop, StopKind
 from engine.cpu.ram import PAGE
 from engine.errors import ProbeRejectedError
 from engine.probes.breakpoint_machine import BreakpointMachine
+from engine.probes.current_hit import Status
 from engine.probes.hit_machine import PhaseWatch
-from engine.probes.hits import Status
 from engine.probes.kprobe import Kprobe, Uprobe
 
 FORMS = forms()
@@ -55,7 +55,7 @@ class Bench:
     def idle(self) -> bool:
         manager = self.guest.manager
         return (
-            manager.hits.status is Status.IDLE
+            manager.hits.current.status is Status.IDLE
             and not manager.area.busy
             and not manager.area.owners
         )

@@ -6,8 +6,8 @@ from probekit import CODE, DATA, SP, ProbeGuest
 from engine.cpu.base import StopKind
 from engine.errors import EngineError
 from engine.probes.breakpoint_machine import BreakpointMachine
+from engine.probes.current_hit import Status
 from engine.probes.hit_machine import Phase, PhaseRecord, PhaseWatch
-from engine.probes.hits import Status
 from engine.probes.kprobe import Kprobe, Uprobe
 
 ALL = [Phase.ARMED, Phase.TRAP, Phase.PRE, Phase.SLOT, Phase.FIXUP, Phase.POST, Phase.RESUME]
@@ -69,7 +69,7 @@ def test_fault_in_the_slot_ends_the_hit_at_the_original() -> None:
     assert machine.stop.kind is StopKind.FAULT
     assert machine.stop.address == 0
     assert guest.pc == CODE
-    assert guest.manager.hits.status is Status.IDLE
+    assert guest.manager.hits.current.status is Status.IDLE
     with pytest.raises(EngineError, match="is over"):
         PhaseWatch(machine).advance()
 
@@ -144,7 +144,7 @@ def test_hit_inside_a_hit_is_missed_and_stepped() -> None:
     guest.pc = CODE
     whole(guest)
     assert (guest["rax"], inner.hits, inner.nmissed, outer.hits) == (9, 1, 1, 1)
-    assert (guest.pc, guest.manager.hits.status) == (CODE + 1, Status.IDLE)
+    assert (guest.pc, guest.manager.hits.current.status) == (CODE + 1, Status.IDLE)
 
 
 def test_repeated_string_instruction_is_one_step() -> None:

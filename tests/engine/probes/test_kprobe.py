@@ -5,7 +5,7 @@ import sys
 import pytest
 
 from engine.probes.kprobe import Kprobe, Uprobe
-from engine.session.guest.probed_space import twin_of
+from engine.session.guest.wanted_probes import twin_of
 
 VALUES: dict[str, object] = {
     "symbol_name": "main",

@@ -8,7 +8,7 @@ from probekit import CODE, DATA, EXECUTE, READ, WRITE, ProbeGuest
 from engine.arch.plan import Mode
 from engine.cpu.base import StopKind
 from engine.errors import ProbeRejectedError
-from engine.probes.hits import Status
+from engine.probes.current_hit import Status
 from engine.probes.kprobe import Kprobe, ProbeFlags, Uprobe
 from engine.probes.regs import PtRegs
 from engine.probes.slots import SlotState
@@ -103,7 +103,7 @@ def test_newest_first_and_the_first_to_move_pc_ends_it() -> None:
         guest.manager.register(probe)
     assert guest.run_to_trap() == CODE + 24
     assert order == ["c", "b"]
-    assert guest.manager.hits.status is Status.IDLE
+    assert guest.manager.hits.current.status is Status.IDLE
     guest.manager.disable(probes[1])
     guest.pc = CODE
     guest.run_to_trap()
@@ -141,7 +141,7 @@ def test_a_handler_that_runs_the_guest_misses_other_probes() -> None:
     assert guest.run_to_trap() == CODE + 24
     assert (inner.hits, inner.nmissed, served) == (2, 1, [CODE + 3])
     assert (outer.hits, outer.nmissed) == (1, 0)
-    assert guest.manager.hits.status is Status.IDLE
+    assert guest.manager.hits.current.status is Status.IDLE
 
 
 def test_boosted_until_a_post_handler_comes_and_dirty_afterwards() -> None:
@@ -234,7 +234,7 @@ def test_a_fault_in_a_slot_is_the_originals(near: int) -> None:
     guest.manager.register(counter(CODE))
     stop = guest.run()
     assert (stop.kind, stop.address, guest.pc) == (StopKind.FAULT, 0, CODE)
-    assert guest.manager.hits.status is Status.IDLE
+    assert guest.manager.hits.current.status is Status.IDLE
     assert not guest.manager.busy()
     guest["rbx"] = DATA
     assert guest.run_to_trap() == CODE + 3

@@ -20,7 +20,7 @@ from returnkit import (
 
 from engine.arch.plan import Mode
 from engine.errors import ProbeRejectedError
-from engine.probes.hits import Status
+from engine.probes.current_hit import Status
 from engine.probes.kprobe import Kprobe
 from engine.probes.kretprobe import Kretprobe, KretprobeInstance, Uretprobe, default_maxactive
 from engine.probes.regs import PtRegs
@@ -55,7 +55,7 @@ def test_calls_without_a_free_instance_are_missed(arch: str, mode: Mode, maxacti
     assert (probe.hits, probe.nmissed) == (10, 10 - maxactive)
     assert len(seen.rows) == maxactive  # of the outermost calls
     assert [row[2] for row in seen.rows] == [sum(range(n + 1)) for n in range(10 - maxactive, 10)]
-    assert guest.manager.hits.status == Status.IDLE
+    assert guest.manager.hits.current.status == Status.IDLE
 
 
 @each
@@ -232,10 +232,10 @@ def test_a_call_in_a_handler_is_missed(arch: str, mode: Mode) -> None:
     guest = guest_of(arch, TAIL[arch], mode)
     probe = registered(guest, entry_handler=lambda instance, regs: 0)
     seen = Seen(guest, probe)
-    guest.manager.hits.status = Status.HIT_ACTIVE
+    guest.manager.hits.current.status = Status.HIT_ACTIVE
     guest.run_to_trap()
     assert (probe.hits, probe.nmissed, seen.rows) == (1, 1, [])
-    guest.manager.hits.status = Status.IDLE
+    guest.manager.hits.current.status = Status.IDLE
 
 
 @each

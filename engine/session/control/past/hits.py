@@ -26,7 +26,7 @@ from engine.session.control.past.epochs import is_without_state
 from engine.session.control.past.log import LogContent, Patience, RecordedSources, begin, run_on
 from engine.session.control.past.travel import Travel
 from engine.session.guest.past import PastSession
-from engine.session.guest.probed_space import Wanted
+from engine.session.guest.wanted_probes import Wanted
 from engine.session.program.places import Place
 from engine.session.protocol.views import HitView
 

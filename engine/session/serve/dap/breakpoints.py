@@ -9,8 +9,9 @@ from msgspec import Struct
 
 from engine.errors import CommandError
 from engine.language.evaluation import checked
-from engine.session.debugger.debugger import TROUBLE, Debugger, message
+from engine.session.debugger.debugger import Debugger
 from engine.session.debugger.interpreter import Interpreter
+from engine.session.debugger.output import TROUBLE, message
 from engine.session.debugger.places import PlaceMissingError, WantedPlace
 from engine.session.debugger.stops import BreakLocation, UserBreakpoint, UserStop
 from engine.session.serve.dap.bodies import DapBreakpoint
@@ -180,7 +181,7 @@ class FrontEndBreakpoints:
             stop.extra = f"if {wanted.condition}" if wanted.condition else ""
         stop.locations = [BreakLocation(each) for each in found]
         if found:
-            debugger.set_condition(stop, wanted.condition)
+            debugger.conditions.set(stop, wanted.condition)
         debugger.stops.add(stop)
         return stop
 
@@ -196,7 +197,7 @@ class FrontEndBreakpoints:
         stop = watch_bytes(self._debugger, self._interpreter, word, address_of(address), int(size))
         try:
             self._ask(stop, wanted)
-            self._debugger.set_condition(stop, wanted.condition)
+            self._debugger.conditions.set(stop, wanted.condition)
         except TROUBLE:
             self._debugger.stops.delete(stop)
             raise
@@ -222,7 +223,7 @@ class FrontEndBreakpoints:
 
         def log() -> bool:
             if due():
-                values = self._debugger.texts_at_hit(texts[1::2])
+                values = self._debugger.conditions.texts_at_hit(texts[1::2])
                 shown = [*texts]
                 shown[1::2] = values
                 place = stop.hit.place if isinstance(stop, UserBreakpoint) and stop.hit else None

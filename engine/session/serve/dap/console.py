@@ -6,7 +6,7 @@ from typing import Final
 
 from engine.errors import CommandError
 from engine.session.debugger.command_table import split_word
-from engine.session.debugger.debugger import TROUBLE
+from engine.session.debugger.output import TROUBLE
 from engine.session.serve.dap import bodies, requests
 from engine.session.serve.dap.announcer import Announcer
 from engine.session.serve.dap.debuggee import Debuggee

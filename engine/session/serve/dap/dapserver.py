@@ -13,7 +13,7 @@ import msgspec
 
 from engine.errors import CommandError, KprobeTuiError
 from engine.session.control.control import Control
-from engine.session.debugger.debugger import TROUBLE, message
+from engine.session.debugger.output import TROUBLE, message
 from engine.session.protocol import commands as cmd
 from engine.session.protocol.config import GuestConfig
 from engine.session.serve.attention import AttentionTimer

@@ -4,8 +4,9 @@ from collections.abc import Callable, Iterable
 
 from engine.errors import CommandError
 from engine.session.control.control import Control
-from engine.session.debugger.debugger import Debugger, Guard
+from engine.session.debugger.debugger import Debugger
 from engine.session.debugger.interpreter import Interpreter
+from engine.session.debugger.output import Guard
 from engine.session.serve.commandline import PassedLines, RecordedEvents
 from engine.session.serve.dap.breakpoints import FrontEndBreakpoints
 from engine.session.serve.dap.code import CodeListing

@@ -6,7 +6,7 @@ from msgspec.structs import replace
 
 from engine.errors import CommandError
 from engine.linux import signals as sig
-from engine.session.debugger.debugger import TROUBLE, message
+from engine.session.debugger.output import TROUBLE, message
 from engine.session.debugger.signal_rules import signal_name, signal_text
 from engine.session.serve.dap import bodies, requests
 from engine.session.serve.dap.debuggee import Debuggee

@@ -13,7 +13,8 @@ from engine.image.datatypes import TypeKind
 from engine.image.scopes import Variable
 from engine.language.evaluation import evaluate
 from engine.language.values import MemoryPlace, TypedValue
-from engine.session.debugger.debugger import TROUBLE, Debugger, message
+from engine.session.debugger.debugger import Debugger
+from engine.session.debugger.output import TROUBLE, message
 from engine.session.inspect.frame_scope import FrameScope
 from engine.session.inspect.value_lines import ValueLines
 from engine.session.protocol import commands as cmd

@@ -313,7 +313,7 @@ class AttachedScript:
         tracing.drain()
         for event in list(tracing.events.values()):
             self._session.probes().remove(list(event.probes))
-        for source in tracing.kernel_events.values():
+        for source in tracing.unplaced.by_group.values():
             source.record_only(())
 
     @property

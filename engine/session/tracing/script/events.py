@@ -252,7 +252,7 @@ class ScriptEvents:
         for key in wanted:
             if key not in tracing.infos:
                 try:
-                    tracing.choose(Selection(*key))
+                    tracing.unplaced.choose(Selection(*key))
                 except ProbeError:
                     if group != RAW:
                         raise

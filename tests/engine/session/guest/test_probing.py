@@ -11,8 +11,9 @@ from engine.arch.plan import Rules
 from engine.errors import ProbeRejectedError
 from engine.image import ElfImage, SymbolTable
 from engine.probes.kprobe import Kprobe
-from engine.session.guest.probed_space import ProbedSpace, Wanted
+from engine.session.guest.probed_space import ProbedSpace
 from engine.session.guest.probing import Probing
+from engine.session.guest.wanted_probes import Wanted
 from engine.session.program.places import Place
 
 RECURSION = SAMPLES / "x86_64" / "recursion"

@@ -19,7 +19,7 @@ from engine.errors import ProbeError
 from engine.probes.kprobe import Kprobe
 from engine.probes.regs import PtRegs
 from engine.session import GuestConfig, Session
-from engine.session.guest.probed_space import Wanted
+from engine.session.guest.wanted_probes import Wanted
 from engine.session.headless import beside
 from engine.session.headless.effect import Effect, compare, compared
 from engine.session.protocol.requests import DiffRequest, ProbeRequest

@@ -14,8 +14,8 @@ from engine.image import ElfImage, SymbolTable
 from engine.probes.kprobe import Kprobe
 from engine.probes.regs import PtRegs
 from engine.session import GuestConfig, Session
-from engine.session.guest.probed_space import Wanted
 from engine.session.guest.session import Attach
+from engine.session.guest.wanted_probes import Wanted
 from engine.session.headless.effect import Effect, compared
 
 Handler = Callable[[Kprobe, PtRegs], int | None]

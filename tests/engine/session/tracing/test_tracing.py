@@ -10,7 +10,7 @@ from engine.arch.plan import Mode
 from engine.errors import CommandError, ProbeError, ProbeSyntaxError
 from engine.probes.kprobe import Kprobe
 from engine.probes.regs import PtRegs
-from engine.session.guest.probed_space import Wanted
+from engine.session.guest.wanted_probes import Wanted
 from engine.session.protocol.requests import TraceOptions
 from engine.session.tracing.listing import TraceListing
 from engine.session.tracing.tracing import Tracing
@@ -179,7 +179,7 @@ def test_missed_hits_are_reported() -> None:
         def inside(probe: Kprobe, regs: PtRegs) -> None:
             point = probing.manager.points[tracing.events["g", "x"].probes[0].addr or 0]
             probing.manager.hits.enter_again(point)
-            probing.manager.hits.idle()
+            probing.manager.hits.current.end()
             seen.append(regs.ip)
 
         place = probing.verdicts.places.resolve("main")[0]

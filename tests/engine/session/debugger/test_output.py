@@ -7,7 +7,7 @@ from cguest import CHECKOUT
 from gdbwords import said
 
 from engine.errors import CommandError
-from engine.session.debugger.output_log import OutputLog
+from engine.session.debugger.output import OutputLog
 from engine.session.debugger.settings import SettingValues
 from engine.session.protocol.config import GuestConfig
 
@@ -41,7 +41,7 @@ def test_a_file_that_cannot_be_written_leaves_logging_off() -> None:
 
 
 def test_a_client_of_a_server_writes_no_file(tmp_path: Path) -> None:
-    settings = SettingValues()
+    settings = SettingValues(lambda: None)
     log = OutputLog(settings, remote=True)
     for text in (f"logging file {tmp_path / 'log'}", "logging enabled on"):
         found = settings.find(text)
