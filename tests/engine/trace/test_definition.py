@@ -147,7 +147,7 @@ class _Answers(Lookup):
     def place(self, place: KprobeTarget, text: str, is_return: bool) -> str:
         return self.problem
 
-    def entry(self, place: KprobeTarget, text: str) -> bool:
+    def entry(self, place: Target, text: str) -> bool:
         return isinstance(place, SymbolPlace) and place.offset in (0, 4)
 
     def symbol(self, name: str, target: Target, text: str) -> Base | None:
