@@ -147,7 +147,7 @@ def serve(descriptor: int) -> None:
             if runner is None or runner.is_spent(work.memory):
                 if runner is not None:
                     runner.end()
-                runner = _CellRunner(pipe, cell_runs.carry_out)
+                runner = _CellRunner(pipe, cell_runs.CellRuns().carry_out)
             pipe.send(runner.outcome(work))
     except (EOFError, ConnectionError):  # nobody asks any more
         pass
@@ -380,7 +380,7 @@ def _resident(process: int) -> int:
 # -- the runner ------------------------------------------------------------------------
 
 CarryOut = Callable[[CellWork], CellFacts]
-"""Does a cell's work; see `engine.session.headless.sweep.cell_runs.carry_out`."""
+"""Does a cell's work; see `engine.session.headless.sweep.cell_runs.CellRuns`."""
 
 
 def _be_runner(pipe: Connection, keeper: int, carry_out: CarryOut) -> None:
