@@ -14,6 +14,7 @@ import re
 import struct
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from functools import lru_cache
 from typing import Any, ClassVar, Final, Literal, cast
 
 from msgspec import Struct, field
@@ -48,6 +49,8 @@ _GROUPS_MOST: Final = 32
 _END_OF_STREAM: Final = 8
 _SIZES: Final[dict[int, Literal["B", "H", "I", "Q"]]] = {1: "B", 2: "H", 4: "I", 8: "Q"}
 _BYTE: Final = 8
+_LONG: Final = 1000
+"""Bytes of a value that is worth being compressed."""
 _FIRST: Final = ("time", "lost_before", "pid", "tid", "cpu", "comm", "address", "symbol")
 
 Cut = Callable[[bytes, int], Any]
@@ -389,16 +392,14 @@ class ParquetFormat(ColumnsFormat):
         """Names are asked for with each group."""
 
     def _begin(self, table: _EventColumns) -> None:
-        hole = _Hole()
-        self._writer(table, hole).close()
         table.meta = None
-        self._put(table, hole.taken())
+        self._put(table, _empty_parquet(table.schema.serialize().to_pybytes()))
 
     def _append(self, table: _EventColumns, batch: Any) -> None:
         self._next_file(table)
         # Offsets of a row group are those of the file that it comes to stand in.
         hole = _Hole()
-        writer = self._writer(table, hole)
+        writer = _parquet_writer(table.schema, hole.out, compressed=batch.nbytes > _LONG)
         hole.begin(table.size)
         writer.write_batch(batch)
         writer.close()
@@ -414,22 +415,31 @@ class ParquetFormat(ColumnsFormat):
         table.groups += 1
         self._put(table, data[: -8 - size] + footer.getvalue().to_pybytes()[4:])
 
-    @staticmethod
-    def _writer(table: _EventColumns, hole: "_Hole") -> Any:
-        texts = [each.name for each in table.schema if pa.types.is_string(each.type)]
-        # A list's values have a path of their own.
-        texts += [f"{name}.list.element" for name in ("stack", "frames")]
-        return pq.ParquetWriter(
-            hole.out, table.schema, compression="zstd", use_dictionary=texts,
-            column_encoding={"time": "DELTA_BINARY_PACKED"}, write_statistics=True,
-        )  # fmt: skip
-
     def _read(self, table: _EventColumns, path: str) -> None:
         if table.groups:
             try:
                 table.meta = pq.read_metadata(path)
             except (OSError, pa.ArrowException) as error:
                 raise CommandError(f"{path} was changed since: {error}") from error
+
+
+def _parquet_writer(schema: Any, out: Any, *, compressed: bool) -> Any:
+    """A writer of row groups; to compress a few rows costs more than all else of them."""
+    texts = [each.name for each in schema if pa.types.is_string(each.type)]
+    # A list's values have a path of their own.
+    texts += [f"{name}.list.element" for name in ("stack", "frames")]
+    return pq.ParquetWriter(
+        out, schema, compression="zstd" if compressed else "none", use_dictionary=texts,
+        column_encoding={"time": "DELTA_BINARY_PACKED"}, write_statistics=True,
+    )  # fmt: skip
+
+
+@lru_cache
+def _empty_parquet(schema: bytes) -> bytes:
+    """A whole file without rows, of a schema as Arrow's IPC has it."""
+    out = pa.BufferOutputStream()
+    _parquet_writer(pa.ipc.read_schema(pa.py_buffer(schema)), out, compressed=False).close()
+    return bytes(out.getvalue())
 
 
 class ArrowFormat(ColumnsFormat):
@@ -499,8 +509,21 @@ def write_table(path: str, kinds: Mapping[str, str], rows: Sequence[Sequence[obj
     columns = list(zip(*rows, strict=True)) or [()] * len(kinds)
     types = [_type_named(kind) for kind in kinds.values()]
     arrays = [pa.array(one, kind) for one, kind in zip(columns, types, strict=True)]
-    table = pa.table(arrays, schema=pa.schema(list(zip(kinds, types, strict=True))))
-    pq.write_table(table, path, compression="zstd", store_schema=False)
+    schema = pa.schema(list(zip(kinds, types, strict=True)))
+    # A compressor for each column, and a dictionary of one value, cost a single row more than all
+    # else of it; a file that gets its bytes piece by piece, too.
+    single = len(rows) == 1
+    compression: object = "zstd"
+    if single:
+        long = [name for name, one in zip(kinds, arrays, strict=True) if one.nbytes > _LONG]
+        compression = dict.fromkeys(long, "zstd")
+    out = pa.BufferOutputStream()
+    with pq.ParquetWriter(
+        out, schema, compression=compression, use_dictionary=not single, store_schema=False
+    ) as writer:
+        writer.write_batch(pa.record_batch(arrays, schema=schema))
+    with open(path, "wb") as file:
+        file.write(out.getvalue())
 
 
 def read_table(paths: Sequence[str], columns: Sequence[str]) -> list[dict[str, Any]]:
@@ -516,7 +539,8 @@ def read_table(paths: Sequence[str], columns: Sequence[str]) -> list[dict[str, A
     found: list[dict[str, Any]] = []
     for path in paths:
         try:
-            with pq.ParquetFile(path) as file:
+            # To read ahead takes threads, for what is a page or two here.
+            with pq.ParquetFile(path, pre_buffer=False) as file:
                 there = [name for name in columns if name in file.schema_arrow.names]
                 rows = file.read(there, use_threads=False).to_pylist()
         except (OSError, pa.ArrowException) as error:
