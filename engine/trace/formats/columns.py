@@ -289,11 +289,11 @@ class ColumnsFormat(ABC):
         tids = self._number(data, info, 0, 4, at=4)
         if info.id > 0xFFFF:  # the upper half of the event's number stands beside the thread
             tids = pa.array([one & THREAD_MOST for one in tids.to_pylist()], pa.uint32())
-        tids = tids.cast(pa.int32())
+        tids = tids.view(pa.int32())  # they are below `THREAD_MOST`
         threads = tids.dictionary_encode()
         known = threads.dictionary.to_pylist()
         address = self._number(data, info, 2, 8)
-        lost = pa.nulls(count, pa.uint32()).fill_null(0)
+        lost = _zeros(pa.uint32(), count)
         if pending.lost:
             counts = dict(pending.lost)
             lost = pa.array([counts.get(row, 0) for row in range(count)], pa.uint32())
@@ -302,7 +302,7 @@ class ColumnsFormat(ABC):
             lost,
             pa.array(map(self._names.process, known), pa.int32()).take(threads.indices),
             tids,
-            pa.nulls(count, pa.int16()).fill_null(0),
+            _zeros(pa.int16(), count),
             pa.array([self._comm(one) for one in known], pa.string()).take(threads.indices),
             address,
             self._symbol_column(address),
@@ -551,7 +551,8 @@ def read_table(paths: Sequence[str], columns: Sequence[str]) -> list[dict[str, A
 
 def row_count(path: str) -> int:
     """Rows of a Parquet file."""
-    return int(pq.read_metadata(path).num_rows)
+    with pa.OSFile(path) as file:
+        return int(pq.read_metadata(file).num_rows)
 
 
 def _type_named(kind: str) -> Any:
@@ -569,6 +570,13 @@ def _arrow_type(column: Column) -> Any:
         return pa.string()
     name = {ValueKind.SIGNED: "int", ValueKind.FLOAT: "float"}.get(kind.kind, "uint")
     return getattr(pa, f"{name}{_BYTE * kind.size}")()
+
+
+def _zeros(kind: Any, count: int) -> Any:
+    """A column of zeros."""
+    return pa.Array.from_buffers(
+        kind, count, [None, pa.py_buffer(bytes(count * kind.bit_width // 8))]
+    )
 
 
 def _lists(parts: Sequence[Any]) -> Any:
