@@ -9,10 +9,12 @@ import os
 import pickle
 import select
 import signal
+import sys
 import time
 from collections.abc import Callable, Iterator
 from multiprocessing import Pipe
 from pathlib import Path
+from types import FrameType
 
 import pytest
 from cguest import compiled_from
@@ -172,6 +174,31 @@ def test_a_cell_finds_nothing_of_the_one_before(arch: str, tmp_path: Path) -> No
     assert seen[0][0].events == 19
     assert b"initialised 7\nzeros 0\n" in seen[0][1].head
     assert seen == seen[:1] * 3
+
+
+def test_a_further_cell_takes_little_work(tmp_path: Path) -> None:
+    """Calls of functions in Python are counted: a busy machine does not change their number.
+
+    The ceiling only falls. A worker that kept nothing of the cell before made 9,900 of them.
+    """
+    runs, calls = cell_runs.CellRuns(), 0
+
+    def count(frame: FrameType, event: str, argument: object) -> None:
+        nonlocal calls
+        calls += event == "call"
+
+    for number in range(3):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        work = replace(work_of(str(folder)), request=trace("crash"))
+        calls, before = 0, sys.getprofile()
+        sys.setprofile(count)
+        try:
+            facts = runs.carry_out(work)
+        finally:
+            sys.setprofile(before)
+        assert facts.exit_code == 139
+    assert 1000 < calls < 7200
 
 
 def test_damage_is_told_by_each_cell(tmp_path: Path) -> None:
