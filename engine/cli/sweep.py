@@ -13,7 +13,7 @@ import click
 
 from engine.cli import console
 from engine.cli.grouped import Group, GroupedCommand, option
-from engine.cli.sweep_cells import SweepCell
+from engine.cli.sweep_cells import CellRequests, SweepCell
 from engine.errors import CutOff, KprobeTuiError
 from engine.session.headless.sweep.cells import CellOutcome, CellStatus, CellWork, not_run
 from engine.session.headless.sweep.executors import Executor, executor
@@ -176,8 +176,8 @@ def _again(plan: "SweepPlan", results: "ResultSet", retry: tuple[str, ...]) -> N
     if not retry:
         return
     finished = [cell.id for cell in plan.cells if cell.id in results.finished]
-    for cell, row in zip(finished, results.rows(finished, ["status"]), strict=True):
-        if row["status"] in retry:
+    for cell, status in zip(finished, results.statuses(finished), strict=True):
+        if status in retry:
             results.forget(cell)
 
 
@@ -245,11 +245,11 @@ def _works(
     publish: Callable[[CellOutcome], None],
 ) -> Iterator[CellWork]:
     """The work of cells, made when somebody can do it; a cell that is none is published."""
-    cwd = os.getcwd()
+    cwd, requests = os.getcwd(), CellRequests()
     for cell in todo:
         folder = results.folder(cell.id)
         try:
-            request = cell.request()
+            request = requests.of(cell)
         except (click.ClickException, KprobeTuiError) as error:
             text = error.format_message() if isinstance(error, click.ClickException) else error
             publish(not_run(cell.id, CellStatus.INVALID, str(text)))
@@ -311,15 +311,16 @@ def _summed_up(plan: "SweepPlan", results: "ResultSet", shown: int) -> int:
     from engine.session.headless.sweep.results import RESULTS
 
     ids = [cell.id for cell in plan.cells]
-    rows = results.rows(ids, ["status", "reason", "message", "stdout"])
-    counts = Counter(str(row["status"]) for row in rows)
-    console.put(f"{len(rows)} cells: {_counted(counts)}")
+    statuses = results.statuses(ids)
+    console.put(f"{len(ids)} cells: {_counted(Counter(statuses))}")
     failed = [
-        (cell, row)
-        for cell, row in zip(plan.cells, rows, strict=True)
-        if row["status"] != CellStatus.PASSED.value
+        cell
+        for cell, status in zip(plan.cells, statuses, strict=True)
+        if status != CellStatus.PASSED.value
     ]
-    for cell, row in failed[: shown or None]:
+    listed = failed[: shown or None]
+    rows = results.rows([cell.id for cell in listed], ["status", "reason", "message", "stdout"])
+    for cell, row in zip(listed, rows, strict=True):
         said = str(row["message"] or "").splitlines()[:1] or str(row["stdout"]).splitlines()[-1:]
         console.put(": ".join((str(row["status"]), str(row["reason"]), *said)))
         console.put(f"  {cell.repeat}")

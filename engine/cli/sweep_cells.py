@@ -1,6 +1,7 @@
 """Cells of a sweep: command lines, with what says which they are."""
 
 from collections.abc import Callable
+from copy import copy
 from typing import Final
 
 import click
@@ -32,6 +33,9 @@ KINDS: Final = {
 }
 """Columns that say which cell it is, with their types; other dimensions are strings."""
 
+_PARSED_MOST: Final = 256
+"""Sets of options that are kept."""
+
 Label = str | int | tuple[str, ...] | None
 """A value of such a column."""
 
@@ -43,6 +47,8 @@ class SweepCell(Struct, frozen=True):
         id: hexadecimal digits that stand for all of it, contents of files included.
         mode: name of its subcommand.
         words: options and arguments of that.
+        program: the place of the guest's own word among them.
+        seed_at: the place of the seed's number among them; None where it has none.
         stdin: path of standard input, None for an empty one.
         labels: values of the columns that say which it is.
         files: (path, SHA-256) of the files that it reads.
@@ -52,20 +58,56 @@ class SweepCell(Struct, frozen=True):
     id: str
     mode: str
     words: tuple[str, ...]
+    program: int
+    seed_at: int | None
     stdin: str | None
     labels: dict[str, Label]
     files: tuple[tuple[str, str], ...]
     repeat: str
 
-    def request(self) -> CellRequest:
-        """The request that its words stand for.
+    @property
+    def options(self) -> tuple[str, ...]:
+        """The words in front of the guest without the seed's number."""
+        front = self.words[: self.program]
+        if self.seed_at is None:
+            return front
+        return (*front[: self.seed_at], *front[self.seed_at + 1 :])
+
+
+class CellRequests:
+    """Parses the words of cells; options that many of them have are parsed once."""
+
+    def __init__(self) -> None:
+        """Nothing is parsed yet."""
+        self._parsed: dict[tuple[str, tuple[str, ...], bool], click.Context] = {}
+
+    def of(self, cell: SweepCell) -> CellRequest:
+        """The request that the words of a cell stand for.
 
         Raises:
             ClickException: its options are none, or do not go together.
             CommandError: a file of definitions cannot be read.
         """
-        command, request = MODES[self.mode]
-        context = command.make_context(self.mode, list(self.words))
-        if "jobs" in context.params and context.params["jobs"] is None:
-            context.params["jobs"] = 1  # cells share the processors as it is
-        return request(context)
+        return MODES[cell.mode][1](self._context(cell))
+
+    def _context(self, cell: SweepCell) -> click.Context:
+        """The cell's words, parsed."""
+        guest, *args = cell.words[cell.program :]
+        key = cell.mode, cell.options, cell.seed_at is None
+        known = self._parsed.get(key)
+        if known is None or guest.startswith("-"):
+            command = MODES[cell.mode][0]
+            context = command.make_context(cell.mode, list(cell.words))
+            if "jobs" in context.params and context.params["jobs"] is None:
+                context.params["jobs"] = 1  # cells share the processors as it is
+            if len(self._parsed) >= _PARSED_MOST:
+                self._parsed.clear()
+            self._parsed[key] = context
+            return context
+        context = copy(known)
+        context.params = {**known.params, "guest": guest}
+        if "args" in known.params:
+            context.params["args"] = tuple(args)
+        if cell.seed_at is not None:
+            context.params["seed"] = int(cell.words[cell.seed_at])
+        return context

@@ -13,7 +13,7 @@ import click
 from msgspec import Struct
 
 from engine.cli.options import size
-from engine.cli.sweep_cells import KINDS, MODES, Label, SweepCell
+from engine.cli.sweep_cells import KINDS, MODES, CellRequests, Label, SweepCell
 from engine.cli.sweep_dimensions import MOST, SweepDimensions, SweepGuest, column
 from engine.cli.sweep_file import SweepFile
 from engine.cli.sweep_options import ModeOption, SweepOptions
@@ -72,14 +72,17 @@ class _MatrixPoint(Struct, frozen=True):
     options: tuple[ModeOption, ...]
     seed: int | None
 
-    def words(self) -> Iterator[str]:
-        """Yield the options of the combination as words of a command line."""
-        for option in self.options:
-            yield from option.words.get(self.mode, ())
-        if self.seed is not None:
-            yield from ("--seed", str(self.seed))
-        for line in self.definitions:
-            yield from ("-e", line)
+    def chosen(self) -> list[str]:
+        """The options of the combination as words of a command line."""
+        return [word for option in self.options for word in option.words.get(self.mode, ())]
+
+    def seeded(self) -> list[str]:
+        """The option of its seed; nothing where it has none."""
+        return [] if self.seed is None else ["--seed", str(self.seed)]
+
+    def defined(self) -> list[str]:
+        """The options of its definitions."""
+        return [word for line in self.definitions for word in ("-e", line)]
 
 
 class _PlanMaker:
@@ -89,6 +92,7 @@ class _PlanMaker:
         self._file = file
         self._options = SweepOptions(file)
         self._dimensions = SweepDimensions(file)
+        self._requests = CellRequests()
 
     def plan(self) -> SweepPlan:
         data = self._file.data
@@ -218,7 +222,7 @@ class _PlanMaker:
     def _try(self, cell: SweepCell) -> None:
         """Have a subcommand look at all words of a cell."""
         try:
-            cell.request()
+            self._requests.of(cell)
         except click.ClickException as error:
             raise self._file.error("", f"{cell.repeat}: {error.format_message()}") from error
         except CommandError as error:
@@ -228,7 +232,9 @@ class _PlanMaker:
         self, point: _MatrixPoint, common: list[str], shared: list[tuple[str, str]]
     ) -> SweepCell:
         mode, guest = point.mode, point.guest.path
-        words = [*common, *point.words()]
+        words = [*common, *point.chosen(), *point.seeded()]
+        seed_at = None if point.seed is None else len(words) - 1
+        words += point.defined()
         args, stdin = point.args, point.input
         if stdin is not None and any(_INPUT in word for word in args):
             args = tuple(word.replace(_INPUT, stdin) for word in args)
@@ -237,6 +243,7 @@ class _PlanMaker:
             stdin = None
         read = dict.fromkeys([guest, *([point.input] if point.input is not None else [])])
         read.update(dict.fromkeys(_files_in(words, args)))
+        program = len(words)
         words += [guest, *args]
         files = {path: self._dimensions.digest("matrix", path) for path in read}
         files.update(shared)
@@ -260,6 +267,8 @@ class _PlanMaker:
             hashlib.sha256(identity.encode(errors="surrogateescape")).hexdigest()[:16],
             mode,
             tuple(words),
+            program,
+            seed_at,
             stdin,
             labels,
             tuple(files.items()),

@@ -11,7 +11,7 @@ from engine.cpu.base import Stop, StopKind
 from engine.cpu.unicorn_library import uc_const
 from engine.cpu.unicorn_machines import UnicornMachine
 from engine.cpu.unicorn_state import UnicornState
-from engine.cpu.unicorn_traps import NUMBERS, UnicornTraps
+from engine.cpu.unicorn_traps import UnicornTraps
 from engine.errors import GuestFaultError
 
 _CALL: Final = Stop(StopKind.SYSCALL)
@@ -48,7 +48,7 @@ def add_stops(
     breakpoint_number = traps.number
     pc = arch.roles.pc
     advances = dict(machine.names.advances)
-    kinds = {number: arch.classify_trap(number) for number in range(NUMBERS)}
+    kinds: dict[int, TrapKind] = {}
     refused = machine.names.refused_breakpoints
 
     def on_interrupt(uc: int, number: int, data: int) -> None:
@@ -56,7 +56,9 @@ def add_stops(
             return
         if number in advances:
             registers.write_register(pc, registers.read_register(pc) - advances[number])
-        kind = kinds[number] if number in kinds else arch.classify_trap(number)
+        kind = kinds.get(number)
+        if kind is None:
+            kind = kinds[number] = arch.classify_trap(number)
         if kind is TrapKind.SYSCALL:
             if not served(number):
                 stop(_CALL, None)

@@ -198,7 +198,7 @@ class ElfImage:
         finally:
             os.close(handle)
         image = cls(data, shown, name, runnable=runnable, root=root, damage=damage)
-        image.state = _state(status)
+        image.state = disk_state(status)
         return image
 
     @classmethod
@@ -480,7 +480,7 @@ def _load(handle: int, size: int) -> Buffer:
     return pieces[0] if len(pieces) == 1 else b"".join(pieces)
 
 
-def _state(status: os.stat_result) -> str:
+def disk_state(status: os.stat_result) -> str:
     """A file's state on disk; "" if the clock of its times may not tell a change from now on."""
     changed = max(status.st_mtime_ns, status.st_ctime_ns)
     if time.time_ns() - changed < _CLOCK_STEP:

@@ -18,7 +18,7 @@ from engine.linux.fs.data import MmapSource
 
 _KEPT: Final = 64
 
-_Key = tuple[str, int, int, int, int]
+_Key = tuple[str, int, int, int, int, int]
 """Host path, then what tells that the host's file is still the same."""
 
 
@@ -72,4 +72,5 @@ def _key(source: MmapSource) -> _Key | None:
     if source.host_fd is None or not source.original():
         return None
     now = os.fstat(source.host_fd)
-    return os.fspath(source.host_path or ""), now.st_dev, now.st_ino, now.st_size, now.st_mtime_ns
+    times = now.st_mtime_ns, now.st_ctime_ns
+    return os.fspath(source.host_path or ""), now.st_dev, now.st_ino, now.st_size, *times

@@ -3,10 +3,14 @@
 import os
 import shlex
 import subprocess
+from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 
+import click
 import pytest
 
+from engine.cli.sweep_cells import MODES, CellRequests
 from engine.cli.sweep_file import SweepFileError
 from engine.cli.sweep_plan import SweepPlan, sweep_plan
 from engine.errors import CommandError
@@ -90,7 +94,53 @@ def test_a_cell_is_a_command_line(tmp_path: Path) -> None:
     assert len({cell.id for cell in found.cells}) == len(found.cells)
     for cell in found.cells:
         assert shlex.split(cell.repeat)[:2] == ["kprobe-tui", cell.mode]
-        assert cell.request().config.guest == str(WORDS)
+        assert CellRequests().of(cell).config.guest == str(WORDS)
+
+
+Parse = Callable[[click.Context, list[str]], list[str]]
+
+
+def _counting(found: Counter[str], name: str, parse: Parse) -> Parse:
+    """A command's parser that is counted."""
+
+    def counted(context: click.Context, words: list[str]) -> list[str]:
+        found[name] += 1
+        return parse(context, words)
+
+    return counted
+
+
+def test_options_that_cells_share_are_parsed_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "in").write_text("a b\n")
+    (tmp_path / "s.toml").write_text(
+        f"""
+        mode = ["trace", "check", "diff", "explore"]
+        [matrix]
+        guest = ["{WORDS}", "{WORDS.with_name("race")}"]
+        args = ["", "1 --seed 2", "{{input}}"]
+        input = "in"
+        seed = [3, "7-9"]
+        technique = ["jump", "breakpoint"]
+        [matrix.definitions]
+        main = "p:t/e main"
+        named = ["p:t/e main", "r:t/r main"]
+        [options]
+        env = "A=--seed"
+        [options.explore]
+        seeds = 3
+        """
+    )
+    cells = sweep_plan(str(tmp_path / "s.toml")).cells
+    alone = [CellRequests().of(cell) for cell in cells]
+    parsed: Counter[str] = Counter()
+    for name, (command, _) in MODES.items():
+        monkeypatch.setattr(command, "parse_args", _counting(parsed, name, command.parse_args))
+    requests = CellRequests()
+    assert [requests.of(cell) for cell in cells] == alone
+    # Guests, arguments and seeds cost no parsing; an input outside that is an argument is shared.
+    assert parsed == {"trace": 8, "check": 4, "diff": 8, "explore": 2}
 
 
 def test_an_input_may_be_a_file_of_the_guest_s(tmp_path: Path) -> None:
@@ -251,7 +301,7 @@ def test_a_search_of_a_cell_takes_one_process(tmp_path: Path) -> None:
     text = 'mode="explore"\n[matrix]\nguest="@W"\n'
     for more, jobs in (("", 1), ("[options]\njobs = 3", 3)):
         (cell,) = plan(tmp_path, text + more).cells
-        request = cell.request()
+        request = CellRequests().of(cell)
         assert isinstance(request, ExploreRequest)
         assert request.jobs == jobs
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from engine.errors import CommandError, KprobeTuiError, ProbeError
-from engine.session.program.opening import OpenedProgram
+from engine.session.program.opening import OpenedFiles, OpenedProgram
 from engine.session.program.places import Place
 from engine.session.program.verdicts import Placed as Placed
 from engine.session.program.verdicts import Verdicts
@@ -140,13 +140,20 @@ class Checked(Struct, frozen=True):
         return chain.from_iterable(each.placed for each in self.lines)
 
 
-def check(request: CheckRequest, *, brief: bool = False, each: bool = False) -> Checked:
+def check(
+    request: CheckRequest,
+    *,
+    brief: bool = False,
+    each: bool = False,
+    files: OpenedFiles | None = None,
+) -> Checked:
     """Judge the places that a request names.
 
     Args:
         request: names them.
         brief: of all instructions only what comes of each is wanted.
         each: a definition that is not accepted is an answer, and the others are judged.
+        files: those that were opened before.
 
     Raises:
         ImageError: the guest is no program for a machine that is supported.
@@ -156,7 +163,7 @@ def check(request: CheckRequest, *, brief: bool = False, each: bool = False) -> 
             pattern.
     """
     config, rules = request.config, request.rules
-    opened = OpenedProgram.open(config)
+    opened = OpenedProgram.open(config, files)
     verdicts = Verdicts(opened.arch, opened.inspected(), request.mode, config.technique)
     lines: list[AskedLine] = []
     judged = _JudgedLines(opened, verdicts, request)

@@ -29,6 +29,7 @@ from engine.session.headless import beside
 from engine.session.headless.declared import DeclaredChanges
 from engine.session.headless.observed import Call, Observed, ObservedElsewhere
 from engine.session.headless.replay import RecordedIO, ReplayedIO
+from engine.session.program.opening import OpenedFiles, OpenedProgram
 from engine.session.protocol.config import GuestConfig
 from engine.session.protocol.report import Report
 from engine.session.protocol.requests import DiffRequest, TraceOptions
@@ -61,13 +62,20 @@ class Effect(Struct, frozen=True):
     cut: str = ""
 
 
-def compare(request: DiffRequest, attach: Attach, *, at_once: bool = False) -> Effect:
+def compare(
+    request: DiffRequest,
+    attach: Attach,
+    *,
+    at_once: bool = False,
+    files: OpenedFiles | None = None,
+) -> Effect:
     """Run a guest twice, without and with the probes of a request.
 
     Args:
         request: the guest, whose clock must be its own, and the probes.
         attach: connects a run with the host.
         at_once: the runs may be made at the same time, in two processes.
+        files: those that were opened before.
 
     Raises:
         ImageError: the guest cannot be run.
@@ -82,7 +90,8 @@ def compare(request: DiffRequest, attach: Attach, *, at_once: bool = False) -> E
         if request.served:
             _serve(session, tracing)
 
-    return compared(request.config, place, attach, request.mode, at_once=at_once)
+    config, mode = request.config, request.mode
+    return compared(config, place, attach, mode, at_once=at_once, files=files)
 
 
 def _serve(session: Session, tracing: Tracing) -> None:
@@ -113,6 +122,7 @@ def compared(
     mode: Mode = Mode.STRICT,
     *,
     at_once: bool = False,
+    files: OpenedFiles | None = None,
 ) -> Effect:
     """Run a guest twice, with anything done to the second session before it runs.
 
@@ -123,6 +133,7 @@ def compared(
         mode: strictness of placement.
         at_once: the runs may be made at the same time, in two processes; the second one's session
             is then that of another process.
+        files: those that were opened before.
 
     Raises:
         CommandError: the runs could differ without any probe.
@@ -132,7 +143,7 @@ def compared(
     if any(writable for _, writable in config.shares):
         raise CommandError("--share PATH:rw: the second run would see what the first one wrote")
     replaces = catcher_kind(config.returns, mode).trampoline
-    runs = _Runs(config, place, attach, mode, keeps=replaces)
+    runs = _Runs(config, place, attach, mode, files, keeps=replaces)
     # Both would write the file of the schedule.
     if not at_once or config.record_schedule is not None or not beside.can_be():
         return runs.in_turn()
@@ -148,6 +159,7 @@ class _Runs:
         place: Callable[[Session], None],
         attach: Attach,
         mode: Mode,
+        files: OpenedFiles | None,
         *,
         keeps: bool,
     ) -> None:
@@ -156,6 +168,7 @@ class _Runs:
         self._place = place
         self._attach = attach
         self._mode = mode
+        self._files = files
         self._keeps = keeps
 
     def in_turn(self) -> Effect:
@@ -211,13 +224,8 @@ class _Runs:
         return msgpack.encode(found), read
 
     def _plain(self, io: RecordedIO, times: "_AccessTimes", memories: ExitStack) -> Observed:
-        kept = memories if self._keeps else None
-        return _observe(
-            self._config,
-            io,
-            lambda session, seen: _show_times(session, times.accessed),
-            self._attach,
-            kept,
+        return self._observed(
+            io, lambda session, seen: _show_times(session, times.accessed), memories
         )
 
     def _probed(
@@ -230,8 +238,18 @@ class _Runs:
             seen.refused = tuple(remark.lines[0] for remark in session.remarks)
             _show_times(session, accessed)  # of what the guest asks for, not the placing
 
+        return self._observed(io, probe, memories)
+
+    def _observed(
+        self,
+        io: RecordedIO | ReplayedIO,
+        prepare: Callable[[Session, Observed], None],
+        memories: ExitStack,
+    ) -> Observed:
+        """A run; its memory lasts as long as `memories`, if it has to be looked at again."""
+        opened = OpenedProgram.open(self._config, self._files)
         kept = memories if self._keeps else None
-        return _observe(self._config, io, probe, self._attach, kept)
+        return _observe(opened, io, prepare, self._attach, kept)
 
 
 def _cut(plain: Observed) -> Effect:
@@ -276,15 +294,15 @@ class _AccessTimes:
 
 
 def _observe(
-    config: GuestConfig,
+    opened: OpenedProgram,
     io: RecordedIO | ReplayedIO,
     prepare: Callable[[Session, Observed], None],
     attach: Attach,
     kept: ExitStack | None,
 ) -> Observed:
-    """Run a guest; its memory lasts as long as `kept`, if it has to be looked at again."""
+    """Run a guest; its memory lasts as long as `kept`, None for not longer than the run."""
     with ExitStack() as own:
-        session = Session(config, host_stdio(io))
+        session = Session(opened.config, host_stdio(io), opened)
         (own if kept is None else kept).callback(session.close)
         seen = Observed()
         io.now = lambda: session.machine.syscall_count

@@ -21,6 +21,7 @@ from engine.session.guest.outputs import OutputFile, OutputFiles
 from engine.session.guest.schedule_file import OPTION, ScheduleFile
 from engine.session.headless.end_conditions import EndCondition
 from engine.session.headless.trials import Attempt, Crew, OutOfTimeError, Ran, Seen
+from engine.session.program.opening import OpenedFiles
 from engine.session.protocol.config import GuestConfig
 from engine.session.protocol.report import Report
 from engine.session.protocol.requests import ExploreRequest
@@ -82,11 +83,12 @@ class Explored(Struct, frozen=True):
     remarks: tuple[Report, ...] = ()
 
 
-def explored(request: ExploreRequest) -> Explored:
+def explored(request: ExploreRequest, files: OpenedFiles | None = None) -> Explored:
     """Search.
 
     Args:
         request: the guest, and how far to go.
+        files: those that were opened before.
 
     Raises:
         ImageError: the guest cannot be run.
@@ -103,7 +105,7 @@ def explored(request: ExploreRequest) -> Explored:
     outputs = OutputFiles(config.guest)
     target = None if request.schedule is None else outputs.add(OPTION, request.schedule)
     try:
-        with closing(Crew(config, request.jobs, request.seconds, condition)) as crew:
+        with closing(Crew(config, request.jobs, request.seconds, condition, files)) as crew:
             found = _Search(request, crew).run()
         if target is None or found.cause is None:
             return found

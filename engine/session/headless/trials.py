@@ -26,7 +26,7 @@ from engine.session.guest.session import Session
 from engine.session.headless.end_conditions import EndCondition
 from engine.session.headless.endings import explain
 from engine.session.inspect.backtrace import Backtraces
-from engine.session.program.opening import OpenedProgram
+from engine.session.program.opening import OpenedFiles, OpenedProgram
 from engine.session.protocol.config import GuestConfig
 
 _KEPT: Final = 1 << 20
@@ -344,6 +344,7 @@ class Crew:
         jobs: int,
         seconds: float | None,
         condition: EndCondition | None = None,
+        files: OpenedFiles | None = None,
     ) -> None:
         """Nothing runs yet.
 
@@ -352,6 +353,7 @@ class Crew:
             jobs: processes.
             seconds: for everything, None for any time.
             condition: asked of each run's end.
+            files: those that were opened before.
 
         Raises:
             ImageError: the guest cannot be run.
@@ -362,7 +364,7 @@ class Crew:
         self._end = None if seconds is None else monotonic() + seconds
         self._workers: list[_Runner] = []
         self._busy: dict[Connection, tuple[int, Attempt, _Runner]] = {}
-        opened = OpenedProgram.open(config)
+        opened = OpenedProgram.open(config, files)
         self._work = lambda trial, stdin: made(trial, config, opened, stdin, condition)
 
     def one(self, trial: Attempt) -> Ran:

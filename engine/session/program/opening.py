@@ -6,6 +6,7 @@ are indexed once. Variables are everybody's own.
 """
 
 import os
+from collections import OrderedDict
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
@@ -16,6 +17,7 @@ from engine import arch as architectures
 from engine.arch.base import Arch
 from engine.errors import CommandError, ImageError, KprobeTuiError
 from engine.image import ElfImage
+from engine.image.elf import disk_state
 from engine.linux import vdso
 from engine.linux.clock import GuestClock
 from engine.linux.fs.filesystem import FileSystem
@@ -41,6 +43,8 @@ if TYPE_CHECKING:
 _MAX_LINKS: Final = 40
 _KERNEL_BIT: Final = 63
 _SHOWN: Final = 10
+_KEPT: Final = 8
+"""Programs whose files stay open."""
 _OWN: Final = ("/proc", "/sys")
 _INITRAMFS: Final = "initrd="
 """Begins the word that names a kernel its initramfs."""
@@ -82,8 +86,12 @@ class OpenedProgram(Struct, frozen=True, eq=False):
     images: ProgramImages = field(default_factory=ProgramImages)
 
     @classmethod
-    def open(cls, config: GuestConfig) -> "OpenedProgram":
+    def open(cls, config: GuestConfig, files: "OpenedFiles | None" = None) -> "OpenedProgram":
         """Open the guest of a configuration.
+
+        Args:
+            config: how the guest is to be started.
+            files: those that were opened before; none if not given.
 
         Raises:
             ImageError: it is no ELF file, or for a machine that is not supported.
@@ -97,9 +105,12 @@ class OpenedProgram(Struct, frozen=True, eq=False):
         if config.boot is not None and config.boots_again:
             return cls._of_boot(config, paths)
         root = os.path.abspath(config.root) if config.root is not None else ""
-        kernel = None
+        kernel, images = None, ProgramImages()
         try:
-            image = ElfImage.open(paths.host, root=root)
+            if files is None:
+                image = ElfImage.open(paths.host, root=root)
+            else:
+                image, images = files.opened(paths.host, root)
         except ImageError:
             kernel = _kernel(paths.host, config.kernel)
             if kernel is None:
@@ -116,7 +127,7 @@ class OpenedProgram(Struct, frozen=True, eq=False):
                 f"{config.guest}: machine {image.machine_name} ({image.bits} bits, "
                 f"{image.byteorder}-endian) is not supported; supported are {known}"
             )
-        return cls(config, paths, image, _of_cpu(arch, config))
+        return cls(config, paths, image, _of_cpu(arch, config), images=images)
 
     @classmethod
     def _of_boot(cls, config: GuestConfig, paths: ProgramPaths) -> "OpenedProgram":
@@ -237,6 +248,49 @@ class OpenedProgram(Struct, frozen=True, eq=False):
         fs = FileSystem(view_of(self.config), ProcView(), clock=clock, random_bytes=os.urandom)
         self.images.damage = self.image.damage
         return fs, self.images
+
+
+class OpenedFiles:
+    """The files of programs that were opened last, for those who open the same ones again.
+
+    Symbols, source lines and debug information hang on a file's image, and with them the choice
+    of its separate debug files. A file that has changed on disk is read again, and so is one in
+    which damage was found: a report tells damage where it is found.
+    """
+
+    def __init__(self) -> None:
+        """None is open yet."""
+        self._kept: OrderedDict[tuple[str, str, str], tuple[ElfImage, ProgramImages]]
+        self._kept = OrderedDict()
+
+    def opened(self, path: str, root: str) -> tuple[ElfImage, ProgramImages]:
+        """The image of a program's own file, and those of its libraries.
+
+        Args:
+            path: of the file on the host.
+            root: the host's directory that is "/" to it; "" for the host's own.
+
+        Raises:
+            ImageError: it cannot be read, or is no ELF file that can be loaded.
+        """
+        key = os.path.abspath(path), path, root
+        found = self._kept.pop(key, None)
+        if found is None or not _is_current(found[0]):
+            found = ElfImage.open(path, root=root), ProgramImages()
+        self._kept[key] = found
+        if len(self._kept) > _KEPT:
+            self._kept.popitem(last=False)
+        return found
+
+
+def _is_current(image: ElfImage) -> bool:
+    """True for the image of a whole file that is on disk as it was read."""
+    if not image.state or image.damage.found():
+        return False
+    try:
+        return image.state == disk_state(os.stat(image.path or ""))
+    except OSError:
+        return False
 
 
 def _of_cpu(arch: Arch, config: GuestConfig) -> Arch:

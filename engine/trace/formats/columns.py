@@ -14,6 +14,7 @@ import re
 import struct
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from functools import lru_cache
 from typing import Any, ClassVar, Final, Literal, cast
 
 from msgspec import Struct, field
@@ -48,6 +49,8 @@ _GROUPS_MOST: Final = 32
 _END_OF_STREAM: Final = 8
 _SIZES: Final[dict[int, Literal["B", "H", "I", "Q"]]] = {1: "B", 2: "H", 4: "I", 8: "Q"}
 _BYTE: Final = 8
+_LONG: Final = 1000
+"""Bytes of a value that is worth being compressed."""
 _FIRST: Final = ("time", "lost_before", "pid", "tid", "cpu", "comm", "address", "symbol")
 
 Cut = Callable[[bytes, int], Any]
@@ -286,11 +289,11 @@ class ColumnsFormat(ABC):
         tids = self._number(data, info, 0, 4, at=4)
         if info.id > 0xFFFF:  # the upper half of the event's number stands beside the thread
             tids = pa.array([one & THREAD_MOST for one in tids.to_pylist()], pa.uint32())
-        tids = tids.cast(pa.int32())
+        tids = tids.view(pa.int32())  # they are below `THREAD_MOST`
         threads = tids.dictionary_encode()
         known = threads.dictionary.to_pylist()
         address = self._number(data, info, 2, 8)
-        lost = pa.nulls(count, pa.uint32()).fill_null(0)
+        lost = _zeros(pa.uint32(), count)
         if pending.lost:
             counts = dict(pending.lost)
             lost = pa.array([counts.get(row, 0) for row in range(count)], pa.uint32())
@@ -299,7 +302,7 @@ class ColumnsFormat(ABC):
             lost,
             pa.array(map(self._names.process, known), pa.int32()).take(threads.indices),
             tids,
-            pa.nulls(count, pa.int16()).fill_null(0),
+            _zeros(pa.int16(), count),
             pa.array([self._comm(one) for one in known], pa.string()).take(threads.indices),
             address,
             self._symbol_column(address),
@@ -389,16 +392,14 @@ class ParquetFormat(ColumnsFormat):
         """Names are asked for with each group."""
 
     def _begin(self, table: _EventColumns) -> None:
-        hole = _Hole()
-        self._writer(table, hole).close()
         table.meta = None
-        self._put(table, hole.taken())
+        self._put(table, _empty_parquet(table.schema.serialize().to_pybytes()))
 
     def _append(self, table: _EventColumns, batch: Any) -> None:
         self._next_file(table)
         # Offsets of a row group are those of the file that it comes to stand in.
         hole = _Hole()
-        writer = self._writer(table, hole)
+        writer = _parquet_writer(table.schema, hole.out, compressed=batch.nbytes > _LONG)
         hole.begin(table.size)
         writer.write_batch(batch)
         writer.close()
@@ -414,22 +415,31 @@ class ParquetFormat(ColumnsFormat):
         table.groups += 1
         self._put(table, data[: -8 - size] + footer.getvalue().to_pybytes()[4:])
 
-    @staticmethod
-    def _writer(table: _EventColumns, hole: "_Hole") -> Any:
-        texts = [each.name for each in table.schema if pa.types.is_string(each.type)]
-        # A list's values have a path of their own.
-        texts += [f"{name}.list.element" for name in ("stack", "frames")]
-        return pq.ParquetWriter(
-            hole.out, table.schema, compression="zstd", use_dictionary=texts,
-            column_encoding={"time": "DELTA_BINARY_PACKED"}, write_statistics=True,
-        )  # fmt: skip
-
     def _read(self, table: _EventColumns, path: str) -> None:
         if table.groups:
             try:
                 table.meta = pq.read_metadata(path)
             except (OSError, pa.ArrowException) as error:
                 raise CommandError(f"{path} was changed since: {error}") from error
+
+
+def _parquet_writer(schema: Any, out: Any, *, compressed: bool) -> Any:
+    """A writer of row groups; to compress a few rows costs more than all else of them."""
+    texts = [each.name for each in schema if pa.types.is_string(each.type)]
+    # A list's values have a path of their own.
+    texts += [f"{name}.list.element" for name in ("stack", "frames")]
+    return pq.ParquetWriter(
+        out, schema, compression="zstd" if compressed else "none", use_dictionary=texts,
+        column_encoding={"time": "DELTA_BINARY_PACKED"}, write_statistics=True,
+    )  # fmt: skip
+
+
+@lru_cache
+def _empty_parquet(schema: bytes) -> bytes:
+    """A whole file without rows, of a schema as Arrow's IPC has it."""
+    out = pa.BufferOutputStream()
+    _parquet_writer(pa.ipc.read_schema(pa.py_buffer(schema)), out, compressed=False).close()
+    return bytes(out.getvalue())
 
 
 class ArrowFormat(ColumnsFormat):
@@ -499,8 +509,21 @@ def write_table(path: str, kinds: Mapping[str, str], rows: Sequence[Sequence[obj
     columns = list(zip(*rows, strict=True)) or [()] * len(kinds)
     types = [_type_named(kind) for kind in kinds.values()]
     arrays = [pa.array(one, kind) for one, kind in zip(columns, types, strict=True)]
-    table = pa.table(arrays, schema=pa.schema(list(zip(kinds, types, strict=True))))
-    pq.write_table(table, path, compression="zstd", store_schema=False)
+    schema = pa.schema(list(zip(kinds, types, strict=True)))
+    # A compressor for each column, and a dictionary of one value, cost a single row more than all
+    # else of it; a file that gets its bytes piece by piece, too.
+    single = len(rows) == 1
+    compression: object = "zstd"
+    if single:
+        long = [name for name, one in zip(kinds, arrays, strict=True) if one.nbytes > _LONG]
+        compression = dict.fromkeys(long, "zstd")
+    out = pa.BufferOutputStream()
+    with pq.ParquetWriter(
+        out, schema, compression=compression, use_dictionary=not single, store_schema=False
+    ) as writer:
+        writer.write_batch(pa.record_batch(arrays, schema=schema))
+    with open(path, "wb") as file:
+        file.write(out.getvalue())
 
 
 def read_table(paths: Sequence[str], columns: Sequence[str]) -> list[dict[str, Any]]:
@@ -516,7 +539,8 @@ def read_table(paths: Sequence[str], columns: Sequence[str]) -> list[dict[str, A
     found: list[dict[str, Any]] = []
     for path in paths:
         try:
-            with pq.ParquetFile(path) as file:
+            # To read ahead takes threads, for what is a page or two here.
+            with pq.ParquetFile(path, pre_buffer=False) as file:
                 there = [name for name in columns if name in file.schema_arrow.names]
                 rows = file.read(there, use_threads=False).to_pylist()
         except (OSError, pa.ArrowException) as error:
@@ -527,7 +551,8 @@ def read_table(paths: Sequence[str], columns: Sequence[str]) -> list[dict[str, A
 
 def row_count(path: str) -> int:
     """Rows of a Parquet file."""
-    return int(pq.read_metadata(path).num_rows)
+    with pa.OSFile(path) as file:
+        return int(pq.read_metadata(file).num_rows)
 
 
 def _type_named(kind: str) -> Any:
@@ -545,6 +570,13 @@ def _arrow_type(column: Column) -> Any:
         return pa.string()
     name = {ValueKind.SIGNED: "int", ValueKind.FLOAT: "float"}.get(kind.kind, "uint")
     return getattr(pa, f"{name}{_BYTE * kind.size}")()
+
+
+def _zeros(kind: Any, count: int) -> Any:
+    """A column of zeros."""
+    return pa.Array.from_buffers(
+        kind, count, [None, pa.py_buffer(bytes(count * kind.bit_width // 8))]
+    )
 
 
 def _lists(parts: Sequence[Any]) -> Any:

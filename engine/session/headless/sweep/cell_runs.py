@@ -18,6 +18,8 @@ from engine.session.headless.explore import Explored, explored
 from engine.session.headless.kernel_guests import check_image
 from engine.session.headless.sweep.cells import CUT, EXIT_CODES, CellFacts, CellStatus, CellWork
 from engine.session.headless.traces import opened_trace
+from engine.session.program.opening import OpenedFiles, OpenedProgram
+from engine.session.protocol.config import GuestConfig
 from engine.session.protocol.report import Report
 from engine.session.protocol.requests import (
     CheckRequest,
@@ -54,24 +56,35 @@ _VERDICT_COLUMNS: Final = {
 """Of the table of verdicts: names and types."""
 
 
-def carry_out(work: CellWork) -> CellFacts:
-    """Do the work of a cell; standard streams are this process's.
+class CellRuns:
+    """Carries out the work of one cell after the other.
 
-    Raises:
-        KprobeTuiError: it could not begin, or the engine failed, or its tables cannot be written.
+    Cells have in common what is read of a file, and nothing that a run can change.
     """
-    started = time.perf_counter()
-    end = None if work.seconds is None else time.monotonic() + work.seconds
-    request = work.request
-    if isinstance(request, TraceRequest):
-        facts = _traced(request, work, end)
-    elif isinstance(request, CheckRequest):
-        facts = _checked(request, work)
-    elif isinstance(request, DiffRequest):
-        facts = _compared(request, end)
-    else:
-        facts = _explored(request, end)
-    return replace(facts, seconds=time.perf_counter() - started)
+
+    def __init__(self) -> None:
+        """No file is open yet."""
+        self._files = OpenedFiles()
+
+    def carry_out(self, work: CellWork) -> CellFacts:
+        """Do the work of a cell; standard streams are this process's.
+
+        Raises:
+            KprobeTuiError: it could not begin, or the engine failed, or its tables cannot be
+                written.
+        """
+        started = time.perf_counter()
+        end = None if work.seconds is None else time.monotonic() + work.seconds
+        request = work.request
+        if isinstance(request, TraceRequest):
+            facts = _traced(request, work, end, self._files)
+        elif isinstance(request, CheckRequest):
+            facts = _checked(request, work, self._files)
+        elif isinstance(request, DiffRequest):
+            facts = _compared(request, end, self._files)
+        else:
+            facts = _explored(request, end, self._files)
+        return replace(facts, seconds=time.perf_counter() - started)
 
 
 @contextmanager
@@ -110,7 +123,9 @@ def _lines(remarks: tuple[Report, ...]) -> tuple[str, ...]:
 # -- trace -----------------------------------------------------------------------------
 
 
-def _traced(request: TraceRequest, work: CellWork, end: float | None) -> CellFacts:
+def _traced(
+    request: TraceRequest, work: CellWork, end: float | None, files: OpenedFiles
+) -> CellFacts:
     folder = Path(work.folder)
     target = folder / "trace"
     # What a killed cell has recorded is dropped: no file beside its tables would be looked at.
@@ -125,13 +140,16 @@ def _traced(request: TraceRequest, work: CellWork, end: float | None) -> CellFac
             yield
         clocks.append(session.cpu.blocks())
 
+    def load(config: GuestConfig) -> Session:
+        return Session(config, opened=OpenedProgram.open(config, files))
+
     asked = replace(request, options=options, report=None)
-    with _errors() as stream, opened_trace(asked, stream) as traced:
+    with _errors() as stream, opened_trace(asked, stream, load) as traced:
         said = traced.refused
         reports = traced.run(attach)
         lost, names = traced.lost, traced.names
-    files = _placed_events(target, folder / EVENTS, names)
-    events = sum(map(row_count, files))
+    tables = _placed_events(target, folder / EVENTS, names)
+    events = sum(map(row_count, tables))
     if not work.tables:
         shutil.rmtree(folder / EVENTS, ignore_errors=True)
     return CellFacts(
@@ -167,7 +185,7 @@ def _errors() -> Iterator[BinaryIO]:
 # -- check -----------------------------------------------------------------------------
 
 
-def _checked(request: CheckRequest, work: CellWork) -> CellFacts:
+def _checked(request: CheckRequest, work: CellWork, files: OpenedFiles) -> CellFacts:
     rows: list[tuple[object, ...]] = []
     kernel = check_image(request)
     if kernel is not None:
@@ -176,7 +194,7 @@ def _checked(request: CheckRequest, work: CellWork) -> CellFacts:
         rows += map(_kernel_verdict, kernel.rest)
         damage = kernel.damage
     else:
-        found = check(request)
+        found = check(request, files=files)
         rows += map(_verdict, found.asked)
         asked = any(row[3] == _REJECTED for row in rows)
         rows += map(_verdict, found.rest)
@@ -246,8 +264,8 @@ def _kernel_verdict(row: "KernelRow") -> tuple[object, ...]:
 # -- diff ------------------------------------------------------------------------------
 
 
-def _compared(request: DiffRequest, end: float | None) -> CellFacts:
-    effect = compare(request, lambda session: limited(session, end))
+def _compared(request: DiffRequest, end: float | None, files: OpenedFiles) -> CellFacts:
+    effect = compare(request, lambda session: limited(session, end), files=files)
     plain, probed = effect.plain, effect.probed
     said = [*_lines(effect.damage), *effect.refused]
     facts = CellFacts(
@@ -269,8 +287,8 @@ def _compared(request: DiffRequest, end: float | None) -> CellFacts:
 # -- explore ---------------------------------------------------------------------------
 
 
-def _explored(request: ExploreRequest, end: float | None) -> CellFacts:
-    found = explored(replace(request, seconds=_left(end)))
+def _explored(request: ExploreRequest, end: float | None, files: OpenedFiles) -> CellFacts:
+    found = explored(replace(request, seconds=_left(end)), files)
     message = _lines(found.remarks)
     if found.trial is None or found.ran is None:
         code, reason = (0, "nothing differed") if found.in_time else (_OUT_OF_TIME, CUT)

@@ -89,6 +89,7 @@ class ResultSet:
         except OSError as error:
             raise _unwritten(path, error) from error
         self.finished: set[str] = set()
+        self._statuses: dict[str, str] = {}
         self.look()
 
     def look(self) -> None:
@@ -144,14 +145,12 @@ class ResultSet:
         if outcome.cell in self.finished:
             return False
         folder, name = self._at(_WORK, outcome.cell), f"{_PARTITION}{outcome.cell}"
-        row = os.path.join(folder, RESULTS)
         try:
-            os.mkdir(row)
             came = _came_out(outcome)
             columns = {**kinds, **_OUTCOME}
             full = {**{name: _plain(value) for name, value in values.items()}, **came}
             rows = [[full.get(column) for column in columns]]
-            write_table(os.path.join(row, _FILE), columns, rows)
+            write_table(os.path.join(folder, _FILE), columns, rows)
             for table in _TABLES:
                 if os.path.isdir(os.path.join(folder, table)):
                     os.makedirs(self._at(table), exist_ok=True)
@@ -159,15 +158,29 @@ class ResultSet:
                     if os.path.isdir(target):  # of a kill between two renames
                         shutil.rmtree(target)
                     os.rename(os.path.join(folder, table), target)
-            os.rename(row, self._at(RESULTS, name))
-            try:
-                os.rmdir(folder)
-            except OSError:  # what is not kept
-                shutil.rmtree(folder, ignore_errors=True)
+            for left in os.scandir(folder):  # what is not kept
+                if left.is_dir(follow_symlinks=False):
+                    shutil.rmtree(left.path)
+                elif left.name != _FILE:
+                    os.unlink(left.path)
+            os.rename(folder, self._at(RESULTS, name))
         except OSError as error:
             raise _unwritten(self.path, error) from error
         self.finished.add(outcome.cell)
+        self._statuses[outcome.cell] = outcome.status.value
         return True
+
+    def statuses(self, cells: Iterable[str]) -> list[str]:
+        """The statuses of finished cells, in their order.
+
+        Raises:
+            CommandError: a file is damaged.
+        """
+        asked, known = list(cells), self._statuses
+        unknown = [cell for cell in asked if cell not in known]
+        for cell, row in zip(unknown, self.rows(unknown, ["status"]), strict=True):
+            known[cell] = str(row["status"])
+        return [known[cell] for cell in asked]
 
     def rows(self, cells: Iterable[str], columns: Iterable[str]) -> list[dict[str, object]]:
         """Some columns of the rows of finished cells, in their order.
@@ -192,6 +205,7 @@ class ResultSet:
         except OSError as error:
             raise _unwritten(self.path, error) from error
         self.finished.discard(cell)
+        self._statuses.pop(cell, None)
 
     def close(self) -> None:
         """Let others write it."""

@@ -55,6 +55,8 @@ _GROWTH_MOST: Final = 512 << 20
 """Cells and bytes after which a runner is replaced."""
 _GROWTH_PART: Final = 8
 """The part of a limit of memory that cells may find taken by those before them."""
+_OBJECTS_MOST: Final = 20_000
+"""Objects that come in a run before cycles among them are looked for."""
 _ANSWER_MOST: Final = 64 << 20
 """Bytes of a runner's answer."""
 _PR_SET_PDEATHSIG: Final = 1
@@ -147,7 +149,7 @@ def serve(descriptor: int) -> None:
             if runner is None or runner.is_spent(work.memory):
                 if runner is not None:
                     runner.end()
-                runner = _CellRunner(pipe, cell_runs.carry_out)
+                runner = _CellRunner(pipe, cell_runs.CellRuns().carry_out)
             pipe.send(runner.outcome(work))
     except (EOFError, ConnectionError):  # nobody asks any more
         pass
@@ -380,7 +382,7 @@ def _resident(process: int) -> int:
 # -- the runner ------------------------------------------------------------------------
 
 CarryOut = Callable[[CellWork], CellFacts]
-"""Does a cell's work; see `engine.session.headless.sweep.cell_runs.carry_out`."""
+"""Does a cell's work; see `engine.session.headless.sweep.cell_runs.CellRuns`."""
 
 
 def _be_runner(pipe: Connection, keeper: int, carry_out: CarryOut) -> None:
@@ -389,6 +391,8 @@ def _be_runner(pipe: Connection, keeper: int, carry_out: CarryOut) -> None:
     if os.getppid() != keeper:
         return
     os.setpgid(0, 0)
+    # A cell's objects are many and nearly all stay until its end, where they are looked at anyway.
+    gc.set_threshold(_OBJECTS_MOST, *gc.get_threshold()[1:])
     first = True
     while True:
         try:

@@ -1,15 +1,19 @@
 """Finding the program, with symlinks that must stay inside the root; one opening for all."""
 
+import os
+import shutil
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 from sysroot import CHECKOUT
 
 from engine.errors import ImageError
+from engine.image.elf import disk_state
 from engine.linux.fs.stdio import FeedStream
 from engine.session import GuestConfig, Session
 from engine.session.browse import Browser
-from engine.session.program.opening import locate
+from engine.session.program.opening import OpenedFiles, OpenedProgram, locate
 
 
 def test_absolute_symlinks_stay_inside_the_root(tmp_path: Path) -> None:
@@ -84,3 +88,45 @@ def test_the_loader_of_a_program_is_read_once_under_all_of_its_names() -> None:
         assert file.lines is loader.lines
     finally:
         session.close()
+
+
+def test_a_file_is_read_once_until_it_changes(tmp_path: Path) -> None:
+    words, race = (CHECKOUT / "samples" / "bin" / "x86_64" / name for name in ("words", "race"))
+    program = tmp_path / "program"
+    shutil.copyfile(words, program)
+    os.utime(program, (1, 1))
+    files, config = OpenedFiles(), GuestConfig(str(program))
+    _until_settled(program)
+    first = OpenedProgram.open(config, files)
+    again = OpenedProgram.open(replace(config, seed=7), files)
+    assert again.image is first.image
+    assert again.images is first.images
+    assert again.config.seed == 7
+    assert OpenedProgram.open(config).image is not first.image
+    # With the same size and the same times of its contents it is another file all the same.
+    program.write_bytes(program.read_bytes()[::-1][::-1])
+    os.utime(program, (1, 1))
+    _until_settled(program)
+    other = OpenedProgram.open(config, files)
+    assert other.image is not first.image
+    shutil.copyfile(race, program)
+    _until_settled(program)
+    assert OpenedProgram.open(config, files).image.size == race.stat().st_size
+
+
+def test_a_file_with_damage_is_read_again(tmp_path: Path) -> None:
+    program = tmp_path / "program"
+    shutil.copyfile(CHECKOUT / "samples" / "bin" / "x86_64" / "words", program)
+    _until_settled(program)
+    files, config = OpenedFiles(), GuestConfig(str(program))
+    first = OpenedProgram.open(config, files)
+    assert OpenedProgram.open(config, files).image is first.image
+    first.image.damage.note("its lines")
+    assert first.damage()
+    assert OpenedProgram.open(config, files).image is not first.image
+
+
+def _until_settled(path: Path) -> None:
+    """Wait until the clock of files has gone on since a file was changed."""
+    while not disk_state(path.stat()):
+        pass

@@ -9,16 +9,20 @@ import os
 import pickle
 import select
 import signal
+import sys
 import time
 from collections.abc import Callable, Iterator
 from multiprocessing import Pipe
 from pathlib import Path
+from types import FrameType
 
 import pytest
+from cguest import compiled_from
 from msgspec import Struct, msgpack
 from msgspec.structs import replace
 
 from engine.errors import EngineError
+from engine.image import ElfImage
 from engine.session.headless.sweep import cell_runs, warm_worker
 from engine.session.headless.sweep.cells import (
     CellFacts,
@@ -26,6 +30,7 @@ from engine.session.headless.sweep.cells import (
     CellRequest,
     CellStatus,
     CellWork,
+    KeptText,
 )
 from engine.session.headless.sweep.warm_worker import WarmWorker, WorkerLostError
 from engine.session.headless.traces import opened_trace
@@ -40,6 +45,7 @@ from engine.session.protocol.requests import (
 )
 
 SAMPLES = Path(__file__).parents[5] / "samples" / "bin" / "x86_64"
+DIRTY = Path(__file__).parents[4] / "data" / "traced" / "dirty.c"
 PROBES = ProbeRequest(entries=("main",))
 
 
@@ -135,10 +141,84 @@ def test_the_tables_are_those_of_a_trace_to_a_file(
         assert traced.run(lambda session: contextlib.nullcontext()).exit_code == 0
     monkeypatch.setattr("engine.session.tracing.output.RingFile", None)
     (tmp_path / "cell").mkdir()
-    facts = cell_runs.carry_out(replace(work_of(str(tmp_path / "cell")), request=request))
+    facts = cell_runs.CellRuns().carry_out(
+        replace(work_of(str(tmp_path / "cell")), request=request)
+    )
     table = (tmp_path / "cell/events/a_b.parquet").read_bytes()
     assert facts.events == 70000
     assert table == (tmp_path / "trace").read_bytes()
+
+
+@pytest.mark.parametrize("arch", ["x86_64", "aarch64"])
+def test_a_cell_finds_nothing_of_the_one_before(arch: str, tmp_path: Path) -> None:
+    program = compiled_from(DIRTY, arch)
+    events = ("p:t/told told what=+0($arg1):string value=$arg2:s64", "r:t/main main")
+    for name in ("here", "other"):
+        (tmp_path / name).mkdir()
+    request = TraceRequest(GuestConfig(str(program)), ProbeRequest(events))
+    seen: list[tuple[CellFacts, KeptText, list[bytes]]] = []
+    with running(cell_runs.CellRuns().carry_out) as runner:
+        # A diff, whose second run follows its first, and another seed in between.
+        varied = replace(request, config=replace(request.config, seed=5))
+        both = DiffRequest(request.config, request.probes)
+        for number, each in enumerate((request, request, both, varied, request)):
+            folder = tmp_path / str(number)
+            folder.mkdir()
+            work = replace(work_of(str(folder)), request=each, cwd=str(tmp_path / "here"))
+            found = runner.outcome(work)
+            assert found.status is (CellStatus.PASSED if each is both else CellStatus.FAILED)
+            if each is request:
+                tables = sorted((folder / "events").iterdir())
+                facts = replace(found.facts, seconds=0.0)
+                seen.append((facts, found.stdout, [table.read_bytes() for table in tables]))
+    assert seen[0][0].events == 19
+    assert b"initialised 7\nzeros 0\n" in seen[0][1].head
+    assert seen == seen[:1] * 3
+
+
+def test_a_further_cell_takes_little_work(tmp_path: Path) -> None:
+    """Calls of functions in Python are counted: a busy machine does not change their number.
+
+    The ceiling only falls. A worker that kept nothing of the cell before made 9,900 of them.
+    """
+    runs, calls = cell_runs.CellRuns(), 0
+
+    def count(frame: FrameType, event: str, argument: object) -> None:
+        nonlocal calls
+        calls += event == "call"
+
+    for number in range(3):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        work = replace(work_of(str(folder)), request=trace("crash"))
+        calls, before = 0, sys.getprofile()
+        sys.setprofile(count)
+        try:
+            facts = runs.carry_out(work)
+        finally:
+            sys.setprofile(before)
+        assert facts.exit_code == 139
+    assert 1000 < calls < 7200
+
+
+def test_damage_is_told_by_each_cell(tmp_path: Path) -> None:
+    image = ElfImage.open(SAMPLES / "crash")
+    lines = image.section(".debug_line")
+    assert lines is not None
+    data = bytearray((SAMPLES / "crash").read_bytes())
+    data[lines.offset + 4 : lines.offset + 6] = b"\x63\0"  # a version of DWARF that is none
+    program = tmp_path / "crash"
+    program.write_bytes(data)
+    program.chmod(0o755)
+    request = replace(trace("crash"), config=GuestConfig(str(program)))
+    runs, messages = cell_runs.CellRuns(), []
+    for number in range(3):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        facts = runs.carry_out(replace(work_of(str(folder)), request=request))
+        messages.append(facts.message)
+    assert any(line.startswith("damaged, and left out") for line in messages[0])
+    assert messages == messages[:1] * 3
 
 
 def test_an_end_by_a_signal(carry: Carry) -> None:
@@ -257,7 +337,9 @@ def test_a_table_of_verdicts_is_there_whole_or_not_at_all(
     monkeypatch.setattr(cell_runs, "write_table", full)
     request = CheckRequest(config("words"))
     with pytest.raises(EngineError, match="verdicts cannot be written: No space left"):
-        cell_runs.carry_out(CellWork("ab", request, "/", None, None, None, True, str(tmp_path)))
+        cell_runs.CellRuns().carry_out(
+            CellWork("ab", request, "/", None, None, None, True, str(tmp_path))
+        )
     assert not (tmp_path / "verdicts").exists()
 
 
