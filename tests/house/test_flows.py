@@ -26,9 +26,9 @@ OURS = f"{Path(engine.__file__).parent}/"
 
 # Functions and files of each action.
 CEILINGS = {
-    "define": (533, 113),
+    "define": (532, 112),
     "step": (336, 98),
-    "seek": (569, 139),
+    "seek": (567, 139),
     "check": (553, 74),
 }
 

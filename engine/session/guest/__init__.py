@@ -3,7 +3,8 @@
 `loading` and `session` wire the processor, the memory and the guest's kernel together. `probing`
 adds the probes when somebody asks for them (`resolving` knows the code that indirect functions
 stand for in a guest): in each address space their machinery and what stands
-for them there is a `probed_space`, whose code `guest_code` knows. `outputs` are the files of the
+for them there is a `probed_space`, whose code `guest_code` knows; very many of one file are
+`dormant_wanted`. `outputs` are the files of the
 host's that a run writes, the schedule's (`schedule_file`) among them. `terminal` is a terminal of
 the guest's own. `watchpoints` watch bytes in each address space, `entering` stands at the begin of
 a function with its arguments given, `calling` calls one on a copy of the memory, of which

@@ -517,7 +517,7 @@ class Tracing:
         hooks.renaming, hooks.renamed = rename_soon, rename_too
         self._follow_programs()
         self.declare_stacks()
-        for info in list(self.infos.values()):
+        for info in self.infos.awake():  # others do nothing but record
             if self._is_kernels(info) or self.controls.touches(info):
                 self._changed(info)
         ring_file = self._output.ring_file
@@ -568,7 +568,7 @@ class Tracing:
         """Describe the rows for whoever finds them after a kill."""
         places = {
             probe.addr
-            for event in self.events.values()
+            for event in self.events.awake()
             for probe in event.probes
             if probe.addr is not None
         }
@@ -620,7 +620,7 @@ class Tracing:
     @property
     def lost(self) -> int:
         """Events that were not written, and hits that were missed; up to now, or at the end."""
-        own = [probe for event in self.events.values() for probe in event.probes]
+        own = [probe for event in self.events.awake() for probe in event.probes]
         missed = sum(probe.nmissed for probe in dict.fromkeys(own))
         return self._staging.lost + self._output.lost + missed
 
@@ -672,7 +672,7 @@ class Tracing:
         if self.calls is not None:
             said += [Report((text,)) for text in self.calls.remarks()]
         said += [] if self.samples is None else self.samples.remarks()
-        probes = (probe for event in self.events.values() for probe in event.probes)
+        probes = (probe for event in self.events.awake() for probe in event.probes)
         returns = list(dict.fromkeys(one for one in probes if isinstance(one, Kretprobe)))
         if any(probe.left or probe.active for probe in returns):
             from engine.session.tracing.unreturned import unreturned  # seldom a call is left
@@ -689,7 +689,7 @@ class Tracing:
 
     def _remarkable(self) -> list[Kprobe]:
         """Probes with hits that were not served; those without an event come last."""
-        mine = [probe for event in self.events.values() for probe in event.probes if _lacks(probe)]
+        mine = [probe for event in self.events.awake() for probe in event.probes if _lacks(probe)]
         if self._main is not None:
             return mine
         return [*mine, *self._others(_lacks)]
@@ -705,7 +705,7 @@ class Tracing:
         asked = (*self.handled, *self._probing.manager.asked())
         found = dict.fromkeys(probe for probe in asked if wanted(probe))
         for tracing in (self, *self._instances) if found else ():
-            for event in tracing.events.values():
+            for event in tracing.events.awake():
                 for probe in event.probes:
                     found.pop(probe, None)
         return list(found)
