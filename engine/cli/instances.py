@@ -10,6 +10,7 @@ from engine.cli.options import lines_of
 from engine.cli.probe_options import task_options, tasks_of
 from engine.session.headless.traces import FORMAT_NAMES
 from engine.session.protocol.config import Mode
+from engine.session.protocol.many_lines import many_lines
 from engine.session.protocol.requests import ProbeRequest, TraceInstance, TraceOptions
 
 _OPTION: Final = "--instance"
@@ -183,7 +184,7 @@ def probes_of(values: dict[str, Any]) -> ProbeRequest:
     Raises:
         UsageError: they do not go together.
     """
-    definitions = tuple(lines_of(values.pop("definitions")))
+    definitions = many_lines(lines_of(values.pop("definitions")))
     found = ProbeRequest(
         definitions,
         values.pop("globs"),

@@ -2,12 +2,12 @@
 
 `manager` puts the machinery of one address space together, or that of a copy of another one.
 `registry` registers probes (`kprobe`, `kretprobe`) where `admission` lets it, and `arming` plants
-a breakpoint at each `point`. `breakpoint_actions` carries a hit out inside the emulator (the first
-ones of a point with what all points share, later ones with what is made for it), `hits` outside of
-it (`current_hit` is the one that is served), `breakpoint_machine` one visible phase at a time.
-Hits that only record go through code in the guest, which `detour_keeper` keeps:
-`recorded_breakpoints` has a breakpoint lead there, the jump technique a jump. `handler_reach` says
-which handlers may run inside.
+a breakpoint at each `point`; very many uprobes are `dormant`: they have none until they are hit.
+`breakpoint_actions` carries a hit out inside the emulator (the first ones of a point with what all
+points share, later ones with what is made for it), `hits` outside of it (`current_hit` is the one
+that is served), `breakpoint_machine` one visible phase at a time. Hits that only record go through
+code in the guest, which `detour_keeper` keeps: `recorded_breakpoints` has a breakpoint lead there,
+the jump technique a jump. `handler_reach` says which handlers may run inside.
 
 `techniques` is the list of what may take a breakpoint's place, `technique` what each of them has
 to do, and `arbitration` who does it when: `jump` with `jumprules` and `detours`, `djprobe`, and

@@ -13,7 +13,7 @@ from engine.cpu.ram import EXECUTE, PAGE
 from engine.errors import GuestFaultError, ProbeRejectedError
 from engine.probes.kprobe import Kprobe
 from engine.probes.kretprobe import DATA_MAX, Kretprobe
-from engine.probes.plain_insns import PlainInsns, PlainRun
+from engine.probes.plain_insns import PlainInsn, PlainInsns, PlainRun
 from engine.probes.site import FunctionCode
 from engine.probes.target import ProbeTarget
 
@@ -175,6 +175,10 @@ class Admission:
         if not (private and whole and insns.have(self._arch)) or self.blacklist.touches(low, high):
             function = None
         return PlainRun(low, high, function, insns, self._arch.insn_max)
+
+    def plain(self, raw: bytes, address: int, mode: Mode) -> PlainInsn:
+        """The instruction at an address that was found there before (`PlainRun.insn`)."""
+        return self._insns[mode].again(raw, address)
 
     def planner(self, rules: Rules, mode: Mode) -> Callable[[int], InsnPlan]:
         """Makes the plan for an address again that was admitted; the same one for all of them."""

@@ -12,7 +12,7 @@ from engine.probes.arbitration import Arbitration
 from engine.probes.breakpoint_actions import Breakpoints, crowded
 from engine.probes.kprobe import Kprobe
 from engine.probes.plain_insns import PlainInsn
-from engine.probes.point import ProbePoint
+from engine.probes.point import ProbePoint, ProbePoints
 from engine.probes.point_state import NO_COPY
 from engine.probes.refcount import ReferenceCounters
 from engine.probes.slots import InsnSlots
@@ -36,7 +36,7 @@ class Arming:
     def __init__(
         self,
         target: ProbeTarget,
-        points: dict[int, ProbePoint],
+        points: ProbePoints,
         admission: Admission,
         slots: tuple[InsnSlots, ...],
         breakpoints: Breakpoints,
@@ -179,7 +179,7 @@ class Arming:
             point.state = point.state.arm()
         if fresh:
             self._breakpoints.area.open()
-            self._breakpoints.expect(fresh)
+            self._breakpoints.expect([point.address for point in fresh])
         self._target.overlay.plant(patches, masks)
         for point in points:
             if point.address not in plain:
@@ -189,6 +189,20 @@ class Arming:
             for point in points:
                 if point.planned:
                     point.forget_plan()
+
+    def arm_dormant(self, insns: Mapping[int, bytes]) -> None:
+        """Plant the breakpoints of uprobes that have no points.
+
+        Args:
+            insns: by address, bytes of instructions of `PlainRun`; no technique takes the place
+                of a breakpoint before it is hit.
+        """
+        for address in insns:
+            self._techniques.give_way(address)
+        self._breakpoints.area.open()
+        self._breakpoints.expect(insns)
+        value = self._target.arch.probes.uprobe
+        self._target.overlay.plant({address: (value, raw) for address, raw in insns.items()})
 
     def planted(self, point: ProbePoint) -> bytes:
         """The breakpoint that stands at a point."""

@@ -5,7 +5,7 @@ where the slot is not boosted). What the actions do is what the plan says; `brea
 does the same one visible step at a time, and tests hold the two against each other.
 """
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -257,9 +257,9 @@ class Breakpoints:
         else:
             self._make(point)
 
-    def expect(self, points: Sequence[ProbePoint]) -> None:
-        """The same as `plant` for points that had nothing planted so far."""
-        self._traps.expect_each([point.address for point in points])
+    def expect(self, addresses: Iterable[int]) -> None:
+        """The same as `plant` for points that had nothing planted so far, by their addresses."""
+        self._traps.expect_each(addresses)
 
     def _ripen(self, point: ProbePoint) -> None:
         if self.recorded is not None:

@@ -7,11 +7,10 @@ lets it on, there or in a copy elsewhere, is no other hit.
 """
 
 from collections import Counter
-from collections.abc import Mapping
 
 from engine.probes.arbitration import Arbitration
 from engine.probes.arming import Arming
-from engine.probes.point import ProbePoint
+from engine.probes.point import ProbePoint, ProbePoints
 from engine.probes.target import ProbeTarget
 
 
@@ -21,7 +20,7 @@ class Covering:
     def __init__(
         self,
         target: ProbeTarget,
-        points: Mapping[int, ProbePoint],
+        points: ProbePoints,
         arming: Arming,
         techniques: Arbitration,
     ) -> None:
@@ -47,7 +46,8 @@ class Covering:
             GuestFaultError: not all of them are there; nothing has changed then.
         """
         overlay = self._target.overlay
-        before = overlay.original(address, len(data)) if self._points else data
+        points = self._points
+        before = overlay.original(address, len(data)) if points or points.dormant else data
         changed = [at for at in range(len(data)) if before[at] != data[at]]
         if changed:
             first, last = address + changed[0], address + changed[-1]

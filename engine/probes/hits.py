@@ -158,7 +158,7 @@ class HitDispatcher:
             return False
         return any(
             probe.rules is Rules.UPROBE and (probe.mode or self.target.mode) is Mode.KERNEL
-            for point in self.points.values()
+            for point in self.points.values()  # dormant uprobes are not of kernel mode
             for probe in point.probes
         )
 

@@ -21,7 +21,7 @@ from engine.probes.goroutines import GoroutineStacks
 from engine.probes.hit_machine import HitMachine
 from engine.probes.hits import HitDispatcher
 from engine.probes.kprobe import Kprobe
-from engine.probes.point import ProbePoint
+from engine.probes.point import ProbePoint, ProbePoints
 from engine.probes.recorded_breakpoints import RecordedBreakpoints
 from engine.probes.registry import ProbeRegistry, Unmapped
 from engine.probes.regs import PtRegs
@@ -133,7 +133,7 @@ class ProbeManager:
             bounds,
         )
         self.code_map, self.mode = code_map, mode
-        self.points: dict[int, ProbePoint] = {}
+        self.points = ProbePoints()
         self._admission = admission = Admission(target)
         self.blacklist = admission.blacklist
         for start, size in windows:
@@ -208,7 +208,8 @@ class ProbeManager:
         self.register, self.register_all = registry.register, registry.register_all
         self.unregister, self.unregister_all = registry.unregister, registry.unregister_all
         self.enable, self.disable = registry.enable, registry.disable
-        self.refresh = arming.refresh
+        self.refresh, self.arm_dormant = arming.refresh, arming.arm_dormant
+        self.awaken = registry.awaken
         self.check, self.plan, self.run = admission.check, admission.plan, admission.run
         self.allow_return, self.traps = admission.allow_return, self.hits.traps
         self.handle, self.withdraw = self.hits.handle, self.hits.withdraw
@@ -234,6 +235,7 @@ class ProbeManager:
         """
         self.counters.follow(other.counters)
         self.techniques.follow(other.techniques)
+        other.points.wake_all()
         self._registry.follow(other.points, twin)
         self.counters.keep(self.points)
         self.returns.follow(other.returns, twins)
@@ -264,6 +266,7 @@ class ProbeManager:
         Their probes' counts of hits are those of now.
         """
         self.techniques.collect()
+        self.points.wake_all()
         return [
             point
             for point in self.points.values()
@@ -273,7 +276,8 @@ class ProbeManager:
     def asked(self) -> Sequence[Kprobe]:
         """The probes that somebody has asked for, in the order of their registration.
 
-        Those that were taken out again are among them if they have hits that were not served.
+        Those that were taken out again are among them if they have hits that were not served;
+        dormant ones are not.
         """
         return tuple(self._registry.asked)
 

@@ -58,10 +58,10 @@ class NearJumps:
                         if part is None:
                             part = parts[target >> _PART] = array("Q")
                         part.append((target & _TARGET) << _SOURCE | base + begin)
+                if reach > _LARGE:
+                    image.let_go()
         self._parts = parts
         self._ordered: set[int] = set()
-        if reach > _LARGE:
-            image.let_go()
 
     def into(self, start: int, end: int, bias: int = 0) -> list[tuple[int, int]]:
         """(target, source) of those that go to addresses in [start, end), in that order.

@@ -80,6 +80,15 @@ class PlainInsns:
             self._arch.probes.analyze(behind, address, Rules.UPROBE, self._mode, b""), raw
         )
 
+    def again(self, raw: bytes, address: int) -> PlainInsn:
+        """The instruction at an address where it was found before (`at`)."""
+        found = self._known.get(raw)
+        if found is None:
+            plan = self._arch.probes.analyze(raw, address, Rules.UPROBE, self._mode, b"")
+            found = self._of(plan, raw)
+        assert found is not None, "it was found before"
+        return found
+
     def _of(self, plan: InsnPlan, raw: bytes) -> PlainInsn | None:
         if plan.verdict is Verdict.REJECTED or plan.raw != raw or plan.bits is not None:
             return None

@@ -1,9 +1,10 @@
 """Probed addresses: the physical side of probes, one point for any number of them."""
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Final
+from typing import TYPE_CHECKING, Final, TypeVar, overload
 
 from engine.arch.plan import InsnPlan, Verdict
+from engine.cpu.ram import PAGE
 from engine.probes.kprobe import Kprobe
 from engine.probes.kretprobe import Kretprobe
 from engine.probes.placement_rules import Check
@@ -17,6 +18,10 @@ from engine.probes.point_state import (
     Stage,
 )
 
+if TYPE_CHECKING:
+    from engine.probes.dormant import DormantUprobes
+
+_Default = TypeVar("_Default")
 _FRESH = Candidacy()
 
 
@@ -188,6 +193,63 @@ class ProbePoint:
     def wants_stop(self) -> bool:
         """True if a debugger wants to stop the guest there."""
         return any(probe.stops for probe in self.probes if probe.enabled)
+
+
+class ProbePoints(dict[int, ProbePoint]):
+    """The points of a guest by address; to ask for that of a dormant uprobe makes it.
+
+    Like a `defaultdict` it has the points that were made. An address of a dormant uprobe is `in`
+    it all the same.
+
+    Attributes:
+        dormant: armed uprobes without points, by page.
+    """
+
+    def __init__(self) -> None:
+        """Nothing is probed."""
+        self.dormant: dict[int, list[DormantUprobes]] = {}
+
+    def lay(self, dormant: "DormantUprobes", addresses: Iterable[int]) -> None:
+        """Include dormant uprobes at some addresses of theirs."""
+        for page in {address // PAGE for address in addresses}:
+            there = self.dormant.setdefault(page, [])
+            if dormant not in there:
+                there.append(dormant)
+
+    def wake_all(self) -> None:
+        """Make the points of all dormant uprobes, for one who goes through all points."""
+        for dormant in dict.fromkeys(one for there in self.dormant.values() for one in there):
+            dormant.wake_all()
+        self.dormant.clear()
+
+    def __missing__(self, address: int) -> ProbePoint:
+        for dormant in self.dormant.get(address // PAGE, ()):
+            if dormant.wake(address):
+                return self[address]
+        raise KeyError(address)
+
+    @overload
+    def get(self, address: int, default: None = None, /) -> ProbePoint | None: ...
+
+    @overload
+    def get(self, address: int, default: ProbePoint, /) -> ProbePoint: ...
+
+    @overload
+    def get(self, address: int, default: _Default, /) -> ProbePoint | _Default: ...
+
+    def get(self, address: int, default: object = None, /) -> object:
+        """The point at an address, made if need be."""
+        found = super().get(address)
+        if found is None and self.dormant and address in self:
+            found = self[address]
+        return default if found is None else found
+
+    def __contains__(self, address: object) -> bool:
+        if super().__contains__(address):
+            return True
+        if not self.dormant or not isinstance(address, int):
+            return False
+        return any(address in one for one in self.dormant.get(address // PAGE, ()))
 
 
 def needs_engine(probe: Kprobe) -> bool:

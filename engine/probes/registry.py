@@ -149,6 +149,19 @@ class ProbeRegistry:
         if any(isinstance(probe, Kretprobe) for point in fresh for probe in point.probes):
             self._return_probes.catcher.armed()
 
+    def awaken(self, probe: Kprobe, raw: bytes) -> None:
+        """A dormant uprobe wakes: its breakpoint is planted already.
+
+        Args:
+            probe: the probe, with its address.
+            raw: bytes of its instruction.
+        """
+        address = probe.addr or 0
+        insn = self._admission.plain(raw, address, self._admission.mode_of(probe))
+        point = self._points[address] = self._plain_point(probe, address, insn)
+        point.state = point.state.arm()
+        self.asked[probe] = None
+
     def _plain_point(self, probe: Kprobe, address: int, insn: PlainInsn) -> ProbePoint:
         admission = self._admission
         again = admission.planner(probe.rules, admission.mode_of(probe))

@@ -33,7 +33,7 @@ _CHECKOUT: Final = Path(__file__).resolve().parents[2]
 _ENVIRONMENT: Final = {"PYTHONPATH": str(_CHECKOUT), "PYTHONDONTWRITEBYTECODE": ""}
 _LIBRARIES: Final = Path("/usr/lib/x86_64-linux-gnu")
 _EVENTS: Final = 1_000_000
-_MEMORY: Final = (2048.0, 1536.0)  # MiB: reach, aim
+_MEMORY: Final = (763.0, 700.0)  # MiB: reach (0.8 GB), aim
 _CALLER: Final = """\
 void *LLVMContextCreate(void);
 void LLVMContextDispose(void *context);

@@ -30,7 +30,7 @@ OURS = f"{Path(engine.__file__).parent}/"
 CEILINGS = {
     "define": (520, 109),
     "step": (328, 93),
-    "seek": (569, 139),
+    "seek": (567, 139),
     "check": (553, 74),
 }
 

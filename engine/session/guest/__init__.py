@@ -4,7 +4,8 @@
 adds the probes when somebody asks for them (`resolving` knows the code that indirect functions
 stand for in a guest), which are `wanted_probes`: in each address space their machinery and what
 stands for them there is a `probed_space`, whose code `guest_code` knows, and its files' places
-`space_addresses`; slots and detours have their `engine_room` there. `outputs` are the files of the
+`space_addresses`; very many of one file are `dormant_wanted`; slots and detours have their
+`engine_room` there. `outputs` are the files of the
 host's that a run writes, the schedule's (`schedule_file`) among them. `terminal` is a terminal of
 the guest's own. `watchpoints` watch bytes in each address space, `entering` stands at the begin of
 a function with its arguments given, `calling` calls one on a copy of the memory and tells which

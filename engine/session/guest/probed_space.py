@@ -17,6 +17,7 @@ from engine.probes.kprobe import Kprobe, ProbeFlags, RowOfAny, Uprobe
 from engine.probes.kretprobe import Kretprobe
 from engine.probes.manager import ProbeManager
 from engine.probes.plain_insns import PlainInsn, PlainRun
+from engine.session.guest.dormant_wanted import DormantArming, DormantWanted
 from engine.session.guest.engine_room import detour_room, slot_windows
 from engine.session.guest.guest_code import GuestCode, KnownFiles
 from engine.session.guest.loading import LoadedGuest, watch
@@ -67,7 +68,6 @@ class ProbedSpace:
         addresses: where places are in it.
         overlay: owner of patched bytes.
         manager: registration and hits.
-        pending: probes that wait for their file.
         twins: by identity of the user's probe: the one that stands for it here, and the user's.
     """
 
@@ -84,7 +84,7 @@ class ProbedSpace:
         self._code = code = GuestCode(
             guest.arch, space, rules.verdicts, rules.files, self.overlay.original
         )
-        self.pending: list[Wanted] = []
+        self._pending: list[Wanted | DormantWanted] = []
         self.twins: dict[int, tuple[Kprobe, Kprobe]] = {}
         self._placed: dict[Kprobe, Wanted] = {}
         self._further = FurtherProbes()
@@ -111,6 +111,7 @@ class ProbedSpace:
             technique=config.technique,
             **({} if stacks is None else {"stack_at": stacks.at}),
         )
+        self._dormant = DormantArming(memory, self.manager, code, self._run, self._ready_at)
         main = space.modules.main
         if stacks is not None and main is not None:
             copied = main.image.section(_COPIED)
@@ -137,6 +138,19 @@ class ProbedSpace:
         memory.before_move = self._before_move
         watch(space)
 
+    @property
+    def pending(self) -> list[Wanted]:
+        """The probes that wait for their file; dormant ones wake."""
+        found: list[Wanted] = []
+        for item in self._pending:
+            found += item.all() if isinstance(item, DormantWanted) else (item,)
+        self._pending[:] = found
+        return found
+
+    def wait(self, rows: DormantWanted) -> None:
+        """Have probes wait for their file (see `SpaceAddresses.waits`)."""
+        self._pending.append(rows)
+
     # -- probes by place ------------------------------------------------------------------
 
     def place(self, wanted: Iterable[Wanted]) -> None:
@@ -156,7 +170,7 @@ class ProbedSpace:
             self._make_ready(one)
             now.append(one)
         self._register(now)
-        self.pending += later
+        self._pending += later
         if now:
             self._place_further(now, 0, 1 << 64)
 
@@ -173,6 +187,7 @@ class ProbedSpace:
         mappings = mapped_again(self.space.memory, start, size)
         if not mappings:
             return
+        self.manager.points.wake_all()
         found: list[Wanted] = []
         for item in list(self._placed.values() if items is None else items):
             if item.probe in self._further or item.place.file_offset is None:
@@ -206,6 +221,12 @@ class ProbedSpace:
             one.probe.prepare = self._prepare
         else:
             one.ready(one.probe, self, one.place)
+
+    def _ready_at(self, one: Wanted, address: int) -> None:
+        """A dormant probe wakes at an address where it is planted."""
+        one.probe.addr = address
+        self._make_ready(one)
+        self._placed[one.probe] = one
 
     def wanted(self, probe: Kprobe) -> Wanted:
         """The wish that a probe came from."""
@@ -266,8 +287,9 @@ class ProbedSpace:
         """Take probes out, those that wait and those that are gone among them."""
         asked = list(probes)
         mine = {id(probe): probe for probe in (*asked, *self._further.of(asked))}
-        waiting = {id(item.probe) for item in self.pending}
-        self.pending = [item for item in self.pending if id(item.probe) not in mine]
+        pending = self.pending
+        waiting = {id(item.probe) for item in pending}
+        self._pending[:] = [item for item in pending if id(item.probe) not in mine]
         points = self.manager.points
         there = [
             probe
@@ -327,7 +349,7 @@ class ProbedSpace:
         for waiting in other.pending:
             made = twin_of(waiting.probe)
             pairs[waiting.probe] = made
-            self.pending.append(replace(waiting, probe=made))
+            self._pending.append(replace(waiting, probe=made))
         self.manager.follow(other.manager, twin, pairs)
         self._further.follow(other._further, pairs)
         for probe, made in pairs.items():
@@ -360,7 +382,7 @@ class ProbedSpace:
             if take:
                 probe.addr = None
             again = take and (item.fate.again or item.probe in placed)
-            self.pending.append(item.of(probe, again=again))
+            self._pending.append(item.of(probe, again=again))
             if origin is not probe:
                 self.twins[id(origin)] = probe, origin
         self.arm_pending()
@@ -368,6 +390,7 @@ class ProbedSpace:
     def items(self, *, alone: bool = False) -> dict[Kprobe, Wanted]:
         """The placed probes that are registered; `alone`: without those of further mappings."""
         points = self.manager.points
+        points.wake_all()
         return {
             probe: item
             for probe, item in self._placed.items()
@@ -383,7 +406,10 @@ class ProbedSpace:
             Identities of the user's whose stand-in has been placed here.
         """
         self.manager.techniques.collect()
-        again = {id(item.probe) for item in self.pending if item.fate.again}
+        if not self.twins and not self._further.stand_for:
+            return set()
+        waiting = (item for item in self._pending if not isinstance(item, DormantWanted))
+        again = {id(item.probe) for item in waiting if item.fate.again}
         stood = {
             id(origin)
             for made, origin in self.twins.values()
@@ -445,7 +471,7 @@ class ProbedSpace:
             own = main is not None and item.place.image is main.image
             moved = own or start <= address < end
             item.fate = replace(item.fate, again=True, **({"left": address} if moved else {}))
-        self.pending += waiting
+        self._pending += waiting
         return [*(item.probe for item in waiting), *further]
 
     def _before_move(self, start: int, size: int) -> None:
@@ -460,8 +486,8 @@ class ProbedSpace:
         self._rules.mapped(self.space, start, size)
         if self._arming or stays:
             return
-        if not self.pending:
-            if self._placed:
+        if not self._pending:
+            if self._placed or self.manager.points.dormant:
                 self._place_further(None, start, size)
             return
         self._arming = True  # committing slots maps memory too
@@ -475,6 +501,7 @@ class ProbedSpace:
         """True of what is left where code went away (MREMAP_DONTUNMAP): Linux probes nothing."""
         if self._moving != (start, start + size):
             return False
+        self.manager.points.wake_all()
         return not any(start <= address < start + size for address in self.manager.points)
 
     def _gone(self, start: int, size: int) -> None:
@@ -494,6 +521,7 @@ class ProbedSpace:
         """
         if self.manager.mode is not Mode.KERNEL:
             return
+        self.manager.points.wake_all()
         gone = [
             probe
             for address, point in self.manager.points.items()
@@ -512,7 +540,7 @@ class ProbedSpace:
             item = self._placed.pop(probe, None)
             if item is not None:
                 item.fate = replace(item.fate, again=True, dropped=True)
-                self.pending.append(item)
+                self._pending.append(item)
 
     def arm_pending(self) -> None:
         """Register what waits and can be placed, wherever it is."""
@@ -529,36 +557,73 @@ class ProbedSpace:
         names = {mapping.name for mapping in mapped}
         inodes = {mapping.inode for mapping in mapped}
         main = self.space.modules.main
-        waiting: list[Wanted] = []
+        waiting: list[Wanted | DormantWanted] = []
         ready: list[Wanted] = []
         users: dict[tuple[str, int], int] | None = None
         around: Enclosing | None = None
         carried = comes = False
-        for item in self.pending:
-            place = item.place
-            if place.around is not around:  # neighbours are in one function
-                around = place.around
-                own = main is not None and main.image is around.image
-                carried = self.addresses.is_users(place)
-                comes = own or around.inode in inodes or bool(around.paths & names)
-            address: int | None = None
-            if carried:
-                users = self.addresses.users_pages(start, size) if users is None else users
-                address = users_address(place, users)
-            elif comes:
-                address = self._free_address(item)
-            here = memory.find(address) if address is not None and item.fate.dropped else None
-            if address is None or (here and not (here.start < start + size and start < here.end)):
-                waiting.append(item)
+        given, self._pending = self._pending, []
+        for one in given:
+            items: Sequence[Wanted] | None
+            if isinstance(one, DormantWanted):
+                self._arm_each(ready)  # of two at one place the order of definition counts
+                ready.clear()
+                items = self._plant_dormant(one, names, inodes)
             else:
+                items = (one,)
+            if items is None:
+                waiting.append(one)
+            for item in items or ():
+                place = item.place
+                if place.around is not around:  # neighbours are in one function
+                    around = place.around
+                    own = main is not None and main.image is around.image
+                    carried = self.addresses.is_users(place)
+                    comes = own or around.inode in inodes or bool(around.paths & names)
+                address: int | None = None
+                if carried:
+                    users = self.addresses.users_pages(start, size) if users is None else users
+                    address = users_address(place, users)
+                elif comes:
+                    address = self._free_address(item)
+                here = memory.find(address) if address is not None and item.fate.dropped else None
+                if address is None or (
+                    here and not (here.start < start + size and start < here.end)
+                ):
+                    waiting.append(item)
+                    continue
                 if item.fate.dropped:
                     item.fate = replace(item.fate, dropped=False)
                 item.probe.addr = address
                 self._make_ready(item)
                 ready.append(item)
-        self.pending = waiting
+        self._pending[:0] = waiting
+        self._arm_each(ready)
+
+    def _arm_each(self, ready: Sequence[Wanted]) -> None:
+        """Register probes whose addresses are known."""
         for at in range(0, len(ready), _AT_ONCE):  # what is only needed meanwhile stays small
             self._arm_ready(ready[at : at + _AT_ONCE])
+
+    def _plant_dormant(
+        self, rows: DormantWanted, names: Collection[str], inodes: Collection[tuple[int, int]]
+    ) -> Sequence[Wanted] | None:
+        """Plant dormant probes if their file has come.
+
+        Args:
+            rows: the probes.
+            names: of mappings that have come or changed.
+            inodes: of their files.
+
+        Returns:
+            Those that are to be placed like any others; None while all of them wait.
+        """
+        main, around = self.space.modules.main, rows.like.place.around
+        if self.addresses.has_users or (main is not None and main.image is around.image):
+            return rows.all()
+        if around.inode not in inodes and not around.paths & set(names):
+            return None
+        return rows.all() if self._further else self._dormant.arm(rows)
 
     def _free_address(self, item: Wanted) -> int | None:
         """An address for a probe that waits, at which none stands for it already."""

@@ -21,6 +21,7 @@ from engine.probes.kretprobe import Kretprobe
 from engine.probes.manager import ProbeManager
 from engine.probes.return_catcher import Noted
 from engine.probes.site import InMemory
+from engine.session.guest.dormant_wanted import DormantWanted
 from engine.session.guest.guest_code import KnownFiles
 from engine.session.guest.probed_space import ProbedSpace, ProbingRules
 from engine.session.guest.wanted_probes import Wanted, twin_of
@@ -212,9 +213,9 @@ class Probing:
         """True if all probes in a place's file wait until the first process maps it."""
         return len(self.spaces) == 1 and self.first.addresses.waits(place)
 
-    def wait(self, wanted: Wanted) -> None:
-        """Have a probe wait for its file (see `waits`)."""
-        self.first.pending.append(wanted)
+    def wait(self, rows: DormantWanted) -> None:
+        """Have probes wait for their file (see `waits`)."""
+        self.first.wait(rows)
 
     def _allow_return(self, one: Wanted, probe: Kretprobe) -> None:
         """Refuse a return probe whose trampoline would damage the program.

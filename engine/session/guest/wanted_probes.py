@@ -106,38 +106,41 @@ class FurtherProbes:
     The kernel plants a uprobe in each mapping of its inode (kernel/events/uprobes.c, uprobe_mmap):
     dlmopen maps a library once for each namespace, and a program may map a file by hand. The first
     mapping has the probe itself; in each further one a probe stands for it.
+
+    Attributes:
+        stand_for: by such a probe: the one that it stands for.
     """
 
     def __init__(self) -> None:
         """There are none."""
-        self._for: dict[Kprobe, Kprobe] = {}
+        self.stand_for: dict[Kprobe, Kprobe] = {}
 
     def __contains__(self, probe: object) -> bool:
         """True if a probe stands for another one."""
-        return probe in self._for
+        return probe in self.stand_for
 
     def __len__(self) -> int:
         """Number of probes that stand for others."""
-        return len(self._for)
+        return len(self.stand_for)
 
     def __iter__(self) -> Iterator[Kprobe]:
         """The probes that stand for others, in the order in which they were added."""
-        return iter(self._for)
+        return iter(self.stand_for)
 
     def add(self, made: Kprobe, probe: Kprobe) -> None:
         """One stands for another from now on."""
-        self._for[made] = probe
+        self.stand_for[made] = probe
 
     def drop(self, made: Kprobe) -> bool:
         """One is gone; False if it stood for none."""
-        return self._for.pop(made, None) is not None
+        return self.stand_for.pop(made, None) is not None
 
     def of(self, probes: Iterable[Kprobe]) -> list[Kprobe]:
         """The probes that stand for some probes in further mappings."""
-        if not self._for:
+        if not self.stand_for:
             return []
         asked = {id(probe) for probe in probes}
-        return [made for made, probe in self._for.items() if id(probe) in asked]
+        return [made for made, probe in self.stand_for.items() if id(probe) in asked]
 
     def addresses(self, probe: Kprobe) -> set[int]:
         """Addresses of those that stand for a probe."""
@@ -145,6 +148,6 @@ class FurtherProbes:
 
     def follow(self, other: "FurtherProbes", pairs: Map[Kprobe, Kprobe]) -> None:
         """A copy of the address space has its own ones: `pairs` has who stands for whom there."""
-        for made, probe in other._for.items():
+        for made, probe in other.stand_for.items():
             if made in pairs and probe in pairs:
-                self._for[pairs[made]] = pairs[probe]
+                self.stand_for[pairs[made]] = pairs[probe]

@@ -110,7 +110,7 @@ def _serve(session: Session, tracing: Tracing) -> None:
         probe.pre_handler = lambda kprobe, regs: 0
         if index % 2 == 0:
             probe.post_handler = lambda kprobe, regs, flags: None
-    for address in {probe.addr for probe in made}:
+    for address in {probe.addr or 0 for probe in made}:
         if address in manager.points:  # and not one of a file that is not mapped yet
             manager.refresh(manager.points[address])
 

@@ -21,7 +21,11 @@ _KEPT: Final = 1 << 14
 
 
 class PlainUprobes:
-    """The places of one file under uprobes' strict rules."""
+    """The places of one file under uprobes' strict rules.
+
+    Attributes:
+        distance: what is added to an offset in the file to get the link address.
+    """
 
     def __init__(
         self,
@@ -46,15 +50,18 @@ class PlainUprobes:
         code_segments = [s for s in file.image.load_segments if s.flags & PF_X]
         # Of a part of the file that is mapped twice only `ElfImage.vaddr_of` knows the address.
         self._only = code_segments[0] if len(code_segments) == 1 else None
-        self._distance = 0 if self._only is None else self._only.vaddr - self._only.offset
+        self.distance = 0 if self._only is None else self._only.vaddr - self._only.offset
         # The function that was asked about last, and its addresses.
         self._low = self._high = 0
         self._around: Enclosing | None = None
         self._function: FunctionCode | None = None
 
-    def place(self, offset: int) -> Place | None:
-        """The place at an offset if a probe is accepted there; None if `Verdicts` has to say."""
-        link = offset + self._distance
+    def around(self, offset: int) -> Enclosing | None:
+        """The function around an offset if a probe is accepted there.
+
+        None if `Verdicts` has to say.
+        """
+        link = offset + self.distance
         if not self._low <= link < self._high and not self._enter(link, offset):
             return None
         function, around = self._function, self._around
@@ -70,7 +77,7 @@ class PlainUprobes:
         if known is None:
             known = self._judge(raw)
         if known or self._accepts(function, link):
-            return Place(around, link, "")
+            return around
         return None
 
     def _enter(self, link: int, offset: int) -> bool:

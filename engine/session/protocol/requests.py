@@ -3,6 +3,7 @@
 Paths are the host's, patterns are `GLOB` or `LIB:GLOB`, and places are written as in definitions.
 """
 
+from collections.abc import Sequence
 from typing import Final
 
 from msgspec import Struct
@@ -127,7 +128,7 @@ class ProbeRequest(Struct, frozen=True):
         typed: events of patterns have the arguments and results that the source names.
     """
 
-    definitions: tuple[str, ...] = ()
+    definitions: Sequence[str] = ()
     entries: tuple[str, ...] = ()
     returns: tuple[str, ...] = ()
     bodies: tuple[str, ...] = ()

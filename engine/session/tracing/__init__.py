@@ -1,7 +1,8 @@
 """A trace: definitions turned into events, recorded as rows, written as text.
 
 `tracing` is the trace as a whole; `defining` carries out definitions, `event_set` numbers their
-events, `recorders` says how their hits are recorded. `triggers` and filters of an event stand
+events (`alike_lines` of a library in one go, whose `alike_events` have no objects until they are
+asked for), `recorders` says how their hits are recorded. `triggers` and filters of an event stand
 `armed` around its recorder, which writes to a `filter_buffer` then. `stacks` and `syscalls` are
 rows of their own kinds, as is what the scheduler does (`scheduling`), what triggers make
 (`hist_triggers`, `synthetic_events`), what other events make (`event_probes`) and what the clock

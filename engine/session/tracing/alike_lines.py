@@ -1,21 +1,21 @@
 """Lines that define what the line before them has defined, but for the name and the offset.
 
 Programs write them, by the hundred thousand. What such a line has in common with the one before it
-is not read, judged and looked up again. It has the same outcome as any other way to carry it out:
-a line that is special in any way is left to that.
+is not read, judged and looked up again, and its event has no objects before somebody asks for it.
+It has the same outcome as any other way to carry it out: a line that is special in any way is left
+to that.
 """
 
 import re
 from typing import TYPE_CHECKING, Final
 
-from msgspec import Struct
-
 from engine.arch.plan import Mode
 from engine.probes.kprobe import Uprobe
 from engine.session.guest.probing import Probing
 from engine.session.guest.wanted_probes import Wanted
+from engine.session.tracing.alike_events import AlikeEvents, SharedWords
 from engine.session.tracing.defined_set import DefinedSet
-from engine.session.tracing.event_set import Defined, EventSet, TraceEvent
+from engine.session.tracing.event_set import Defined, EventSet
 
 if TYPE_CHECKING:
     from engine.session.program.plain_uprobes import PlainUprobes
@@ -23,27 +23,11 @@ if TYPE_CHECKING:
 _LINE: Final = re.compile(
     r"p:([A-Za-z_][\w-]{0,62})/([A-Za-z_]\w{0,62}) "  # the head: group and name
     r"([\w./+-]*/[\w./+-]*):0x([1-9a-f][0-9a-f]{0,14})"  # the place: path and offset
-    r'((?: [!"$-~]+)*)\n?',  # arguments
+    r'((?: [!"$-~]+)*)(\n?)',  # arguments, the end
     re.ASCII,
 )
 _MARKERS: Final = "sdt"
 """In a line that may be about static probes."""
-
-
-class _SharedWords(Struct, frozen=True, eq=False):
-    """The things that a line has in common with the one before it.
-
-    Attributes:
-        key: its group, path and arguments as text.
-        event: an event that such a line has made.
-        done: what it has defined.
-        places: of its file.
-    """
-
-    key: tuple[str, str, str]
-    event: TraceEvent
-    done: Defined
-    places: "PlainUprobes"
 
 
 class AlikeLines:
@@ -62,7 +46,9 @@ class AlikeLines:
         """
         self._mode, self._probing = mode, probing
         self._events, self._defined = events, defined
-        self._pattern: _SharedWords | None = None
+        self._pattern: SharedWords | None = None
+        self._places: PlainUprobes | None = None  # of the pattern's file
+        self._alike: AlikeEvents | None = None  # of the lines just before
 
     def take(self, line: str) -> bool:
         """Carry out a line if it is like the one before; False if it has to be read.
@@ -70,30 +56,25 @@ class AlikeLines:
         Raises:
             CommandError: there are too many events.
         """
-        pattern = self._pattern
+        pattern, places = self._pattern, self._places
         found = _LINE.fullmatch(line) if pattern is not None else None
-        if found is None or pattern is None or _MARKERS in line:
+        if found is None or pattern is None or places is None or _MARKERS in line:
             return False
-        group, name, path, digits, args = found.groups()
-        events, defined = self._events, self._defined
-        if (group, path, args) != pattern.key or not events.is_free(group, name):
+        group, name, path, digits, args, end = found.groups()
+        if (group, path, args, end) != pattern.key or not self._events.is_free(group, name):
             return False
-        if defined.compares_sites:
+        if self._defined.compares_sites:
             return False
         offset = int(digits, 16)
-        place = pattern.places.place(offset)
-        if place is None:
+        around = places.around(offset)
+        if around is None:
             return False
-        event = events.another(pattern.event, name)
-        if offset == place.link:
-            offset = place.link  # a million numbers are worth keeping once
-        probe = Uprobe(place.path, offset, mode=self._mode, name=event.info)
-        like = pattern.done.wanted[0]
-        wanted = Wanted(place, probe, event, anywhere=like.anywhere, late=like.late)
-        self._probing.wait(wanted)
-        done = Defined(line, wanted, event, pattern.done.read)
-        event.add(done)
-        defined.add_first(done)
+        alike = self._alike
+        if alike is None:
+            alike = self._alike = AlikeEvents(pattern, self._events, self._mode)
+            self._defined.add_dormant(alike)
+            self._probing.wait(alike.rows)
+        alike.add(name, offset, around)
         return True
 
     def follow(self, line: str, made: Defined | None) -> None:
@@ -103,11 +84,12 @@ class AlikeLines:
             line: the line.
             made: what it has defined; None if that is not one definition.
         """
+        self._alike = None
         found = _LINE.fullmatch(line) if made is not None and self._mode is Mode.STRICT else None
         if found is None or made is None:
             self._pattern = None
             return
-        key = found[1], found[3], found[5]
+        key = found[1], found[3], found[5], found[6]
         if self._pattern is not None and self._pattern.key == key:
             return  # the next one may be ordinary again
         self._pattern = None
@@ -116,7 +98,8 @@ class AlikeLines:
             return
         place, event = wanted.place, made.event
         usual = type(wanted.probe) is Uprobe and wanted.probe.plain and wanted.ready is event
+        usual = usual and wanted.late
         if not usual or place.typed or place.path != key[1] or not self._probing.waits(place):
             return
-        places = self._probing.verdicts.plain_uprobes(place)
-        self._pattern = _SharedWords(key, event, made, places)
+        self._places = self._probing.verdicts.plain_uprobes(place)
+        self._pattern = SharedWords(key, event, made, self._places.distance)

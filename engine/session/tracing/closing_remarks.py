@@ -1,6 +1,6 @@
 """Remarks at the end of a trace about its probes: missed hits, calls that did not return."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from typing import Final
 
 from engine.probes.kprobe import Kprobe
@@ -9,7 +9,7 @@ from engine.probes.manager import ProbeManager
 from engine.session.guest.session import Session
 from engine.session.inspect.backtrace import Backtraces
 from engine.session.protocol.report import Report
-from engine.session.tracing.event_set import TraceEvent
+from engine.session.tracing.event_set import NamedEvents
 from engine.session.tracing.output import some_lines
 from engine.trace.graph import GraphProbe
 
@@ -32,7 +32,7 @@ class TracedProbes:
 
     def __init__(
         self,
-        events: Mapping[tuple[str, str], TraceEvent],
+        events: NamedEvents,
         manager: ProbeManager,
         main: "TracedProbes | None",
     ) -> None:
@@ -53,7 +53,7 @@ class TracedProbes:
 
     def lacking(self) -> list[Kprobe]:
         """Probes with hits that were not served; those without an event come last."""
-        mine = [p for event in self._events.values() for p in event.probes if _lacks(p)]
+        mine = [p for event in self._events.awake() for p in event.probes if _lacks(p)]
         return mine if self._main is not None else [*mine, *self.without_event(_lacks)]
 
     def without_event(self, wanted: Callable[[Kprobe], bool] = lambda probe: True) -> list[Kprobe]:
@@ -67,14 +67,14 @@ class TracedProbes:
         asked = (*self.handled, *self._manager.asked())
         found = dict.fromkeys(probe for probe in asked if wanted(probe))
         for traced in (self, *self._beside) if found else ():
-            for event in traced._events.values():
+            for event in traced._events.awake():
                 for probe in event.probes:
                     found.pop(probe, None)
         return list(found)
 
     def unreturned(self) -> Iterator[Report]:
         """Remarks about calls of Go programs whose return was not seen."""
-        probes = (probe for event in self._events.values() for probe in event.probes)
+        probes = (probe for event in self._events.awake() for probe in event.probes)
         returns = list(dict.fromkeys(one for one in probes if isinstance(one, Kretprobe)))
         if any(probe.left or probe.active for probe in returns):
             yield from unreturned(self._manager, returns)

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TypeAlias
 
-from engine.session.tracing.event_set import Defined
+from engine.session.tracing.event_set import Defined, DormantEvents
 from engine.trace.definition import Definition, compatible
 from engine.trace.place_syntax import FileOffset, Target
 
@@ -25,17 +25,30 @@ class DefinedSet:
     def __init__(self) -> None:
         """None yet."""
         self._order: dict[Defined, None] = {}
+        self._dormant: list[tuple[int, DormantEvents]] = []  # each behind so many of those
         self._siblings: dict[tuple[str, str], dict[Wish, Defined]] = {}
         self._sites: dict[Site, dict[Defined, None]] | None = None
 
     def __iter__(self) -> Iterator[Defined]:
-        return iter(self._order)
+        return iter(self._awake())
 
     def __len__(self) -> int:
-        return len(self._order)
+        return len(self._order) + sum(len(events) for _, events in self._dormant)
 
     def __contains__(self, done: object) -> bool:
-        return done in self._order
+        return done in self._awake()
+
+    def _awake(self) -> dict[Defined, None]:
+        """All of them, in order; those of dormant events wake."""
+        if self._dormant:
+            before, taken = list(self._order), 0
+            self._order = {}
+            for place, events in self._dormant:
+                self._order.update(dict.fromkeys((*before[taken:place], *events.lines())))
+                taken = place
+            self._order.update(dict.fromkeys(before[taken:]))
+            self._dormant.clear()
+        return self._order
 
     def agree(self, definition: Definition, named: Sequence[Defined]) -> None:
         """Refuse a definition that does not go with those that there are.
@@ -54,7 +67,7 @@ class DefinedSet:
         rivals |= self._at(definition)
         ordered = list(rivals)
         if len(rivals) > 1:  # hardly ever without an objection
-            ordered = [done for done in self._order if done in rivals]
+            ordered = [done for done in self if done in rivals]
         for earlier in ordered:
             compatible(earlier.definition, definition)
 
@@ -73,14 +86,15 @@ class DefinedSet:
         """True if a new uprobe is compared with those at its place (`agree`)."""
         return self._sites is not None
 
-    def add_first(self, done: Defined) -> None:
-        """The first line of its name was carried out, and places are not compared."""
-        self._order[done] = None
+    def add_dormant(self, events: DormantEvents) -> None:
+        """First lines of their names are carried out, and places are not compared."""
+        self._dormant.append((len(self._order), events))
 
     def remove(self, gone: Iterable[Defined]) -> None:
         """Some were taken back."""
+        order = self._awake()
         for done in gone:
-            del self._order[done]
+            del order[done]
             name = done.name
             siblings = self._siblings.get(name)
             if siblings is not None:
@@ -109,7 +123,7 @@ class DefinedSet:
             if isinstance(target, FileOffset) and not target.reference:
                 return set()
             self._sites = {}
-            for done in self._order:
+            for done in self:
                 at = _site(done.definition)
                 if at is not None:
                     self._sites.setdefault(at, {})[done] = None

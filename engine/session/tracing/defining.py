@@ -240,7 +240,7 @@ class Definitions:
         if not self.beyond_linux and (why := beyond_linux(definition.args)):
             self.beyond_linux = f"{definition.group}/{definition.event}: {why}"
         key = definition.group, definition.event
-        if known is None and key in self._events.infos:
+        if known is None and key in self._events.infos.others:
             raise definition.error("EVENT_EXIST", HEAD)
         self.defined.agree(definition, known.defined if known is not None else ())
         mode = Mode.KERNEL if definition.strict_override else self._mode

@@ -5,7 +5,6 @@ from contextlib import suppress
 from typing import Final, Protocol
 
 from msgspec import Struct
-from msgspec.structs import replace
 
 from engine.arch.plan import Mode
 from engine.arch.program import EVENT_LOW, EVENT_MOST, RecordLayout
@@ -168,6 +167,25 @@ class Defined(Struct, frozen=True, eq=False):
         return (given.probe,) if isinstance(given, Wanted) else tuple(one.probe for one in given)
 
 
+class DormantEvents(Protocol):
+    """Events of lines alike that have no objects yet; whoever asks for one wakes it."""
+
+    def __len__(self) -> int:
+        """The number of them, those that have woken included."""
+
+    def named(self, name: str) -> TraceEvent:
+        """The event with a name."""
+
+    def info(self, event_id: int) -> EventInfo:
+        """The description of the rows of the event with an id; it does not wake."""
+
+    def id_of(self, name: str) -> int:
+        """The id of the event with a name; it does not wake."""
+
+    def lines(self) -> list[Defined]:
+        """The definitions, in order."""
+
+
 class EventLimit(Struct, frozen=True):
     """The number of events that there may be.
 
@@ -200,29 +218,48 @@ class NamedEvents(Mapping[tuple[str, str], TraceEvent]):
 
     def __init__(self) -> None:
         """None yet."""
-        self._groups: dict[str, dict[str, TraceEvent]] = {}  # no key of its own for each
+        # No key of its own for each, and for dormant ones no value either.
+        self._groups: dict[str, dict[str, TraceEvent | DormantEvents]] = {}
 
     def __getitem__(self, key: tuple[str, str]) -> TraceEvent:
-        return self._groups[key[0]][key[1]]
+        found = self._groups[key[0]][key[1]]
+        return found if isinstance(found, TraceEvent) else found.named(key[1])
 
     def __setitem__(self, key: tuple[str, str], event: TraceEvent) -> None:
         self._groups.setdefault(key[0], {})[key[1]] = event
 
-    def has(self, group: str, name: str) -> bool:
-        """True if there is an event of that name."""
-        return name in self._groups.get(group, ())
+    def __contains__(self, key: object) -> bool:
+        return isinstance(key, tuple) and key[1] in self._groups.get(key[0], ())
+
+    def leave(self, group: str, name: str, dormant: DormantEvents) -> None:
+        """An event without an object has a name."""
+        self._groups.setdefault(group, {})[name] = dormant
 
     def __delitem__(self, key: tuple[str, str]) -> None:
         del self._groups[key[0]][key[1]]
 
     def __iter__(self) -> Iterator[tuple[str, str]]:
-        events = [event for group in self._groups.values() for event in group.values()]
-        if len(self._groups) > 1:
-            events.sort(key=lambda event: event.info.id)
-        return ((event.info.group, event.info.name) for event in events)
+        if len(self._groups) < 2:
+            return iter([(group, name) for group, each in self._groups.items() for name in each])
+        found = [
+            (event.info.id if isinstance(event, TraceEvent) else event.id_of(name), group, name)
+            for group, each in self._groups.items()
+            for name, event in each.items()
+        ]
+        return ((group, name) for _, group, name in sorted(found))
 
     def __len__(self) -> int:
         return sum(map(len, self._groups.values()))
+
+    def awake(self) -> list[TraceEvent]:
+        """Return the events that are not dormant, by number: all that can have been hit."""
+        found = [
+            event
+            for each in self._groups.values()
+            for event in each.values()
+            if isinstance(event, TraceEvent)
+        ]
+        return sorted(found, key=lambda event: event.info.id)
 
 
 class NamedInfos(Mapping[tuple[str, str], EventInfo]):
@@ -241,6 +278,14 @@ class NamedInfos(Mapping[tuple[str, str], EventInfo]):
         found = self.others.get(key)
         return self._events[key].info if found is None else found
 
+    def __contains__(self, key: object) -> bool:
+        return key in self.others or key in self._events
+
+    def awake(self) -> list[EventInfo]:
+        """Return the descriptions of events that are not dormant, in the same order."""
+        infos = [*(event.info for event in self._events.awake()), *self.others.values()]
+        return sorted(infos, key=lambda info: info.id)
+
     def __iter__(self) -> Iterator[tuple[str, str]]:
         if not self.others:
             return iter(self._events)
@@ -257,23 +302,27 @@ class NumberedEvents(Mapping[int, EventInfo]):
 
     def __init__(self) -> None:
         """None yet."""
-        self._infos: list[EventInfo | None] = [None]
+        self._infos: list[EventInfo | DormantEvents | None] = [None]
         self._count = 0
 
-    def put(self, info: EventInfo) -> None:
-        """Add one with a number that is higher than all so far."""
-        self._infos += [None] * (info.id - len(self._infos))
+    def put(self, number: int, info: EventInfo | DormantEvents) -> None:
+        """Add one with a number that is higher than all so far, or that of a dormant event."""
+        self._infos += [None] * (number - len(self._infos))
         self._infos.append(info)
         self._count += 1
+
+    def woke(self, info: EventInfo) -> None:
+        """A dormant one has an object from now on."""
+        self._infos[info.id] = info
 
     def __getitem__(self, number: int) -> EventInfo:
         found = self._infos[number] if 0 < number < len(self._infos) else None
         if found is None:
             raise KeyError(number)
-        return found
+        return found if isinstance(found, EventInfo) else found.info(number)
 
     def __iter__(self) -> Iterator[int]:
-        return (info.id for info in self._infos if info is not None)
+        return (number for number, info in enumerate(self._infos) if info is not None)
 
     def __len__(self) -> int:
         return self._count
@@ -316,7 +365,7 @@ class EventSet:
         """
         number = self._number(len(self.table) + 1)
         info = make(number)
-        self.table.put(info)
+        self.table.put(info.id, info)
         return info
 
     def add_each(
@@ -339,7 +388,7 @@ class EventSet:
 
         found = list(choose(number))
         for info in found:
-            self.table.put(info)
+            self.table.put(info.id, info)
             self.infos.others[info.group, info.name] = info
         return found
 
@@ -361,12 +410,12 @@ class EventSet:
         """
         event = self.events.get((group, name))
         if event is None:
-            if (group, name) in self.infos:
+            if (group, name) in self.infos.others:
                 raise ProbeError(f"{group}/{name} is an event of the kernel's")
             number = self._number(len(self.table) + 1)
             symbolic = kind == "kprobe"
             info = EventInfo.of(number, group, name, layout, symbolic, forms)
-            self.table.put(info)
+            self.table.put(info.id, info)
             if self._kind is None or self._kind.layout is not layout:
                 self._kind = EventKind(layout, self._prepare, self._share)
             event = self.events[group, name] = TraceEvent(info, self._kind)
@@ -374,18 +423,23 @@ class EventSet:
 
     def is_free(self, group: str, name: str) -> bool:
         """True if no event has a name."""
-        return (group, name) not in self.infos.others and not self.events.has(group, name)
+        return (group, name) not in self.infos
 
-    def another(self, like: TraceEvent, name: str) -> TraceEvent:
-        """Make an event of another one's group, whose rows are the same but for its number.
+    def leave(self, group: str, name: str, dormant: DormantEvents) -> int:
+        """Add an event without an object, whose name is free; its id.
 
         Raises:
             CommandError: there are too many.
         """
-        info = replace(like.info, id=self._number(len(self.table) + 1), name=name)
-        self.table.put(info)
-        event = self.events[info.group, name] = TraceEvent(info, like.kind)
-        return event
+        number = self._number(len(self.table) + 1)
+        self.table.put(number, dormant)
+        self.events.leave(group, name, dormant)
+        return number
+
+    def woke(self, event: TraceEvent) -> None:
+        """A dormant event has an object from now on."""
+        self.table.woke(event.info)
+        self.events[event.info.group, event.info.name] = event
 
     def free_name(self, group: str, name: str, layout: RecordLayout, forms: Forms) -> str:
         """A name for an event with such rows: with a number behind it where others have it."""

@@ -379,7 +379,7 @@ class Tracing:
         hooks.renaming, hooks.renamed = rename_soon, rename_too
         self._follow_programs()
         self.declare_stacks()
-        for info in list(self.infos.values()):
+        for info in self.infos.awake():  # others do nothing but record
             if self.unplaced.has(info) or self.controls.touches(info):
                 self._changed(info)
         ring_file = self._output.ring_file
@@ -430,7 +430,7 @@ class Tracing:
         """Describe the rows for whoever finds them after a kill."""
         places = {
             probe.addr
-            for event in self.events.values()
+            for event in self.events.awake()
             for probe in event.probes
             if probe.addr is not None
         }
@@ -482,7 +482,7 @@ class Tracing:
     @property
     def lost(self) -> int:
         """Events that were not written, and hits that were missed; up to now, or at the end."""
-        own = [probe for event in self.events.values() for probe in event.probes]
+        own = [probe for event in self.events.awake() for probe in event.probes]
         missed = sum(probe.nmissed for probe in dict.fromkeys(own))
         return self._staging.lost + self._output.lost + missed
 

@@ -100,3 +100,45 @@ def test_work_grows_with_the_number_of_definitions(form: str) -> None:
 
     few, many = carry_out(100), carry_out(400)
     assert many <= 4.2 * few
+
+
+class Dormant:
+    """Two lines that wake; a `DormantEvents`."""
+
+    def __init__(self, *names: str) -> None:
+        self.names, self.woken = names, 0
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    def lines(self) -> list[Defined]:
+        self.woken += 1
+        return [carried_out(definition(f"p:g/{name} f")) for name in self.names]
+
+    def named(self, name: str) -> TraceEvent:
+        raise NotImplementedError
+
+    def info(self, event_id: int) -> EventInfo:
+        raise NotImplementedError
+
+    def id_of(self, name: str) -> int:
+        raise NotImplementedError
+
+
+def test_dormant_lines_have_their_place_in_the_order() -> None:
+    found, dormant = DefinedSet(), [Dormant("a", "b"), Dormant("d"), Dormant("e"), Dormant("h")]
+    found.add_dormant(dormant[0])
+    for name, behind in (("c", dormant[1:3]), ("f", []), ("g", dormant[3:])):
+        line = definition(f"p:g/{name} f")
+        found.add(carried_out(line), line)
+        for events in behind:
+            found.add_dormant(events)
+    assert len(found) == 8
+    assert not any(events.woken for events in dormant)
+    assert "".join(one.name[1] for one in found) == "abcdefgh"
+    lines = list(found)
+    assert all(one in found for one in lines)
+    found.remove(lines[1:4])
+    assert list(found) == lines[:1] + lines[4:]
+    assert len(found) == 5
+    assert [events.woken for events in dormant] == [1, 1, 1, 1]
