@@ -18,6 +18,7 @@ from engine.cpu import native, unicorn_float
 from engine.cpu import unicorn_system_code as code
 from engine.cpu.host_links import HostLink, HostLinks
 from engine.cpu.unicorn_api import Hooks, OnIn, OnInsn, OnOut
+from engine.cpu.unicorn_guard import ABORTED, Guard
 from engine.cpu.unicorn_library import Emulator, UnicornError, constants, uc_const, uclib
 from engine.cpu.unicorn_linkage import (
     address_in,
@@ -38,6 +39,7 @@ NEVER: Final = 1 << 62
 NOTHING: Final = -1
 STOP: Final = -2
 """Answers that are no vector."""
+_GIVEN_UP: Final = "the emulator cannot carry out what the processor is to do"
 GENERAL: Final = (
     *("rax", "rcx", "rdx", "rbx", "rsp", "rbp", "rsi", "rdi"),
     *("r8", "r9", "r10", "r11", "r12", "r13", "r14", "r15"),
@@ -158,8 +160,9 @@ MACHINE_LINKS: Final = HostLinks[MachineRecord](("protect", "unprotect", "dirty"
 
 @cache
 def _callbacks() -> tuple[list[int], object] | None:
-    """The host code of all machines' hooks, which are given their records."""
-    return native.place((code.BLOCK, code.EXCEPTION, code.INVALID, code.PLACE))
+    """The host code of all machines' hooks, which are given their records, and their way out."""
+    leave = code.LEAVE + pack("=Q", _function("cpu_loop_exit"))
+    return native.place((code.BLOCK, code.EXCEPTION, code.INVALID, code.PLACE, leave))
 
 
 class Board(Protocol):
@@ -255,7 +258,8 @@ class SystemCpu:
         placed = _callbacks()
         if placed is None:
             _refuse("the host refuses executable memory")
-        block, exception, invalid, self._place = placed[0]
+        block, exception, invalid, self._place, leave = placed[0]
+        self._guard = Guard(self._emulator.handle, self._uc, _TARGET, leave)
         hooks = self._hooks
         self._callbacks = Callbacks(
             self.record,
@@ -561,10 +565,9 @@ class SystemCpu:
         """
         why = ""
         _LONG.from_address(self._cpu + _NEXT_BLOCK).value = 1 if one else _AS_ALWAYS
-        try:
-            self._emulator.run(self["rip"], 0)
-        except UnicornError as error:
-            why = str(error)
+        error = self._guard.start(self["rip"], 0, 0)
+        if error:
+            why = _GIVEN_UP if error == ABORTED else str(UnicornError(error))
         if self._planted is not None:
             self["rip"] = self._planted.settled(self["rip"])
         if self._failure is not None:
