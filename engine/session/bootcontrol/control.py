@@ -19,6 +19,7 @@ from engine.machine.stepping import MachineMoment
 from engine.message_text import counted
 from engine.session.bootcontrol.boot import ControlledBoot, words_of
 from engine.session.bootcontrol.functions import BootFunctions
+from engine.session.bootcontrol.kernel_hit_views import KernelHitViewing
 from engine.session.bootcontrol.motions import MachineMotions
 from engine.session.bootcontrol.probe_rows import BootProbeRows
 from engine.session.bootcontrol.script import BootScript
@@ -151,6 +152,7 @@ class MachineControl:
         boot.tracing.start()
         self._motions = MachineMotions(boot, self._list, self._goes_on)
         self._viewing = MachineViewing(boot, self._config.guest)
+        self._hit = KernelHitViewing(boot, self._motions.hits)
         self._words = BootWords(boot, self._list, self._motions, self._changed_by_words)
         self._pid, self._frame, self._marks, self._end = None, 0, {}, boot.known_until
         self._is_stale = True
@@ -322,14 +324,14 @@ class MachineControl:
                 lambda: self._motions.step(given.count, over=True)
             ),
             cmd.StepLine: lambda given: self._move(lambda: self._motions.line(over=given.over)),
-            cmd.StepPhase: lambda _: self._move(lambda: self._motions.step(1)),
+            cmd.StepPhase: lambda _: self._move(self._motions.phase),
             cmd.FinishHit: lambda _: "",
             cmd.RunTo: lambda given: self._move(lambda: self._motions.to(given.address)),
             cmd.Finish: lambda _: self._finish(),
             cmd.StepBack: lambda given: self._move(
                 lambda: self._motions.step_back(over=given.over)
             ),
-            cmd.PhaseBack: lambda _: self._move(self._motions.step_back),
+            cmd.PhaseBack: lambda _: self._move(self._motions.phase_back),
             cmd.LineBack: lambda given: self._move(
                 lambda: self._motions.line_back(over=given.over)
             ),
@@ -388,8 +390,12 @@ class MachineControl:
     # -- motions ----------------------------------------------------------------------------
 
     def _to_hit(self) -> None:
-        if not any(entry.row.enabled for entry in self._list.entries):
-            raise CommandError("no probe is on that could be hit; p places one")
+        ours = any(entry.row.enabled for entry in self._list.entries)
+        if not ours and not self._motions.hits.known:
+            raise CommandError(
+                "no probe is on that could be hit (p places one), and this kernel does not tell"
+                " of its own"
+            )
         self._motions.go(every=True)
 
     def _finish(self) -> str:
@@ -651,7 +657,9 @@ class MachineControl:
             if motion is None:
                 said = self._words.carry_out(line)
             else:
-                said = self._finish() if self._words.is_finish(line) else self._move(motion)
+                told = self._words.behind(line)
+                reason = self._move(motion)
+                said = (told() if told is not None else "") or reason
             if said:
                 printed.append(said)
                 self._tell(ev.Printed(said + "\n"))
@@ -686,9 +694,10 @@ class MachineControl:
 
     def view(self) -> GuestView:
         """Make the view of this moment."""
-        motions, machine = self._motions, self._machine
+        motions, machine, hits = self._motions, self._machine, self._motions.hits
         if self._is_stale and not self._moves:
-            self._seen, self._is_stale = self._viewing.parts(self._pid), False
+            self._seen = self._viewing.parts(self._pid, by_machinery=hits.by_machinery)
+            self._is_stale = False
         seen = self._seen
         frame = self._frame if self._frame < len(seen.frames) else 0
         comms = {task.tid: task.comm for task in seen.listed}
@@ -702,13 +711,15 @@ class MachineControl:
             build_id=self._opened.image.elf.identity,
             pc=machine.pc,
             raw_pc=machine.pc,
-            location=seen.location,
+            location=(not self._moves and self._hit.location) or seen.location,
             line=seen.line,
             registers=seen.registers,
             frames=seen.frames,
             frames_end=seen.frames_end,
             frame=frame,
             moment=self._moment,
+            hit=None if self._moves else self._hit.view,
+            at_hit=not self._moves and hits.phase is not None,
             probes=self._list.views(),
             modules=seen.modules,
             mappings=seen.mappings,
