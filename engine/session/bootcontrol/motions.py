@@ -588,6 +588,28 @@ class MachineMotions:
             self._known = machine.newest
             self.seek(now)
 
+    def live_to(self, newest: int, now: int, tell: Callable[[int], object]) -> None:
+        """Run from power-on to a time, and go back to another one.
+
+        Args:
+            newest: the time that another boot has come to, in nanoseconds.
+            now: the one at which it stood.
+            tell: is told the time that was come to, in nanoseconds.
+        """
+        machine = self._machine
+        machine.stop_at(set())
+
+        def goes_on() -> bool:
+            tell(machine.nanoseconds)
+            return self._goes_on()
+
+        machine.run_to_time(newest, goes_on)
+        if machine.nanoseconds < newest and machine.end is None:
+            self._stop(_INTERRUPTED, StopCause.INTERRUPTED)
+        elif now < newest:
+            self._known = machine.newest
+            self.seek_time(now)
+
     def seek(self, moment: MachineMoment) -> None:
         """Go to a moment that the machine has come to.
 
