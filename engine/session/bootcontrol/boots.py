@@ -17,7 +17,7 @@ from engine.session.protocol.scripts import BootScriptRequest
 
 
 class Likeness(Enum):
-    """How a boot with other probes compares with the one at hand."""
+    """The likeness of a boot with other probes to the one at hand."""
 
     FRESH = "fresh"
     """The one at hand has not begun."""
@@ -111,7 +111,7 @@ class BootSeries:
         gc.collect()  # a machine is as large as its memory, twice with a past
 
     def likeness(self, rows: tuple[ProbeRow, ...]) -> Likeness:
-        """How a boot with these probes and the script compares with the one at hand.
+        """Compare a boot with these probes and the script to the one at hand.
 
         Raises:
             KprobeTuiError: something is not accepted, or a recorded boot was not told of it.
