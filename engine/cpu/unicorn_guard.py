@@ -51,17 +51,19 @@ class Guard:
         active: whether Unicorn's failing assertions are caught here.
     """
 
-    def __init__(self, handle: Any, engine: int, target: str) -> None:
+    def __init__(self, handle: Any, engine: int, target: str, leave: int = 0) -> None:
         """Lead the library's failing assertions back here, if that can be done.
 
         Args:
             handle: Unicorn's handle of the engine.
             engine: address at which Unicorn keeps it.
             target: how Unicorn's functions of its architecture end.
+            leave: address of a function that leaves its execution loop, given the CPUState; 0 for
+                the one that an exception takes.
         """
         self._handle = handle
         self._engine = engine
-        self._leave = linkage.address_of(f"cpu_loop_exit_{target}")
+        self._leave = leave or linkage.address_of(f"cpu_loop_exit_{target}")
         self._cpu = linkage.cpu_of(engine)
         shared = _install() if self._leave and self._cpu and native.possible() else None
         self.active = shared is not None

@@ -10,6 +10,7 @@ Without executable host memory, on another host, or where Unicorn's code is not 
 nothing changes: most lock prefixes are ignored.
 """
 
+import ctypes
 import struct
 from functools import cache
 from typing import Final
@@ -169,13 +170,15 @@ def _record() -> linkage.HostRecord:
 
 @cache
 def _install(target: str) -> int:
-    """Lead the function to the host code, once; its address, or 0 if that cannot be."""
-    name = f"cpu_ldub_code_{target}"
-    own = linkage.address_of(name)
-    slots = linkage.slots_of((name.encode(),))
+    """Lead the function to the host code, once; its address, or 0 if that cannot be.
+
+    The host code goes on where the calls led before, which may be a machine's planted code.
+    """
+    slots = linkage.slots_of((f"cpu_ldub_code_{target}".encode(),))
     base = linkage.known(_KNOWN)
-    if slots is None or not base or not own or not native.possible():
+    if slots is None or not base or not native.possible():
         return 0
+    own = ctypes.c_uint64.from_address(slots[0]).value
     front = struct.pack("=3Q", own, base + _BEHIND_FETCH, _record().at)
     placed = native.place((front + _LOOK + _table(),))
     if placed is None:

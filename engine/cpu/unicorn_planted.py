@@ -14,12 +14,13 @@ import mmap
 import weakref
 from collections.abc import Callable
 from struct import pack
-from typing import Any, Final, Protocol
+from typing import Final, Protocol
 
 from msgspec import Struct
 
 from engine.cpu import native
 from engine.cpu import unicorn_planted_code as code
+from engine.cpu.host_links import HostLink, HostLinks
 from engine.cpu.unicorn_api import Hooks
 from engine.cpu.unicorn_library import Emulator, uc_const
 from engine.cpu.unicorn_linkage import address_in, address_of, redirect, slots_of
@@ -40,8 +41,7 @@ _NEXT: Final = 0x9F60
 _FETCHES: Final = (b"cpu_ldub_code_x86_64",)
 _WORD: Final = ctypes.c_uint64
 _Asked = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_uint32)
-_placed: list[object] = []
-"""Host code and records that the library uses for as long as the process lives."""
+_OTHERWISE: Final = "nothing is planted: this build of Unicorn is laid out otherwise"
 
 
 class PlantedRecord(ctypes.Structure):
@@ -76,6 +76,10 @@ class PlantedRecord(ctypes.Structure):
         ("set", _WORD),
         ("physical", _WORD),
     )
+
+
+PLANTED_LINKS: Final = HostLinks[PlantedRecord](("fetch",))
+"""The links of machines with planted breakpoints in the library's fetches of code."""
 
 
 class MachineWords(Protocol):
@@ -140,46 +144,41 @@ class PlantedCode:
         emulator.map_memory(_PHYSICAL, WINDOW, uc_const.UC_PROT_ALL, host)
         called = _Asked(self._asked)
         callbacks.hooks.keep(called)
-        self.record = record = PlantedRecord(
-            machine=callbacks.at,
-            block=callbacks.block[1],
-            exception=callbacks.exception[1],
-            invalid=callbacks.invalid[1],
-            cpu=machine.cpu,
-            env=machine.env,
-            window=window,
-            size=WINDOW,
-            exit=machine.exit,
-            asked=address_in(called),
-            set=address_of("tlb_set_page_x86_64"),
-            physical=_PHYSICAL,
-        )
-        self._places = AddressTable(record)
-        self._lead(callbacks)
-        self._next = _WORD.from_address(machine.cpu + _NEXT)
-        self._forgetting = weakref.finalize(self, _forget, record)
-        self._forgetting.atexit = False
-
-    def _lead(self, callbacks: Callbacks) -> None:
-        """Have the code called."""
-        record, slots = self.record, slots_of(_FETCHES)
         fill = address_of("x86_cpu_tlb_fill_x86_64")
+        link = _link(
+            {
+                "machine": callbacks.at,
+                "block": callbacks.block[1],
+                "exception": callbacks.exception[1],
+                "invalid": callbacks.invalid[1],
+                "cpu": machine.cpu,
+                "env": machine.env,
+                "window": window,
+                "size": WINDOW,
+                "exit": machine.exit,
+                "asked": address_in(called),
+                "fill": fill,
+                "set": address_of("tlb_set_page_x86_64"),
+                "physical": _PHYSICAL,
+            }
+        )
+        self.record = record = link.record
+        self._forgetting = weakref.finalize(self, PLANTED_LINKS.give_back, link, ("cpu", "env"))
+        self._forgetting.atexit = False
+        self._places = AddressTable(record)
+        self._lead(callbacks, link, fill)
+        self._next = _WORD.from_address(machine.cpu + _NEXT)
+
+    def _lead(self, callbacks: Callbacks, link: HostLink[PlantedRecord], fill: int) -> None:
+        """Have the code called."""
+        record = link.record
         functions = (_WORD * _CLASS_WORDS).from_address(
             _WORD.from_address(record.cpu + _CLASS).value
         )
         filled = [at for at, word in enumerate(functions) if word == fill]
-        if slots is None or len(filled) != 2 or not (fill and record.set):
-            raise CommandError("nothing is planted: this build of Unicorn is laid out otherwise")
-        record.fetch, record.fill = _WORD.from_address(slots[0]).value, fill
-        move = b"\x48\xb8" + pack("=Q", ctypes.addressof(record))  # mov rax, record
-        pieces = code.BLOCK, code.EXCEPTION, code.INVALID, move + code.FETCH, move + code.FILL
-        placed = native.place(pieces)
-        if placed is None:
-            raise CommandError("nothing is planted: the host refuses executable memory")
-        (block, exception, invalid, fetch, fills), memory = placed
-        _placed.extend((memory, record))
-        if not redirect(slots, [fetch]):
-            raise CommandError("nothing is planted: the host refuses to change Unicorn's calls")
+        if len(filled) != 2 or not (fill and record.set):
+            raise CommandError(_OTHERWISE)
+        block, exception, invalid, _fetch, fills = link.addresses
         for at in filled:  # the function that is called, and the one it is of without other tables
             functions[at] = fills
         hooks, data = callbacks.hooks, ctypes.addressof(record)
@@ -256,6 +255,28 @@ class PlantedCode:
             return 0
 
 
-def _forget(record: Any) -> None:
-    """A machine is gone: what has its addresses from now on is another engine."""
-    record.cpu = record.env = 0
+def _link(words: dict[str, int]) -> HostLink[PlantedRecord]:
+    """Have a machine's fetches of code led through its window.
+
+    Args:
+        words: of the machine's record.
+
+    Raises:
+        CommandError: this build of Unicorn, or this host, does not allow it.
+    """
+    link = PLANTED_LINKS.taken(words)
+    if link is not None:
+        return link
+    slots = slots_of(_FETCHES)
+    if slots is None:
+        raise CommandError(_OTHERWISE)
+    record = PlantedRecord(**words)
+    record.fetch = _WORD.from_address(slots[0]).value
+    move = b"\x48\xb8" + pack("=Q", ctypes.addressof(record))  # mov rax, record
+    pieces = code.BLOCK, code.EXCEPTION, code.INVALID, move + code.FETCH, move + code.FILL
+    placed = native.place(pieces)
+    if placed is None:
+        raise CommandError("nothing is planted: the host refuses executable memory")
+    if not redirect(slots, placed[0][3:4]):
+        raise CommandError("nothing is planted: the host refuses to change Unicorn's calls")
+    return PLANTED_LINKS.add(record, *placed)

@@ -10,12 +10,15 @@ import ctypes
 import mmap
 import weakref
 from collections.abc import Callable
+from functools import cache
 from struct import pack
 from typing import Any, Final, NoReturn, Protocol
 
 from engine.cpu import native, unicorn_float
 from engine.cpu import unicorn_system_code as code
+from engine.cpu.host_links import HostLink, HostLinks
 from engine.cpu.unicorn_api import Hooks, OnIn, OnInsn, OnOut
+from engine.cpu.unicorn_guard import ABORTED, Guard
 from engine.cpu.unicorn_library import Emulator, UnicornError, constants, uc_const, uclib
 from engine.cpu.unicorn_linkage import (
     address_in,
@@ -36,6 +39,7 @@ NEVER: Final = 1 << 62
 NOTHING: Final = -1
 STOP: Final = -2
 """Answers that are no vector."""
+_GIVEN_UP: Final = "the emulator cannot carry out what the processor is to do"
 GENERAL: Final = (
     *("rax", "rcx", "rdx", "rbx", "rsp", "rbp", "rsi", "rdi"),
     *("r8", "r9", "r10", "r11", "r12", "r13", "r14", "r15"),
@@ -109,8 +113,6 @@ _CHECKS: Final = (
 )
 """CRC-32 of each."""
 _SLOTS: Final = (b"tlb_protect_code_x86_64", b"tlb_unprotect_code_x86_64", b"tlb_set_dirty_x86_64")
-_placed: list[object] = []
-"""Host code that the library calls for as long as the process lives."""
 
 
 class MachineRecord(ctypes.Structure):
@@ -151,6 +153,17 @@ class MachineRecord(ctypes.Structure):
         ("until", _WORD),
         ("told", _WORD),
     )
+
+
+MACHINE_LINKS: Final = HostLinks[MachineRecord](("protect", "unprotect", "dirty"))
+"""The links of machines in the library's calls that mend what is written over."""
+
+
+@cache
+def _callbacks() -> tuple[list[int], object] | None:
+    """The host code of all machines' hooks, which are given their records, and their way out."""
+    leave = code.LEAVE + pack("=Q", _function("cpu_loop_exit"))
+    return native.place((code.BLOCK, code.EXCEPTION, code.INVALID, code.PLACE, leave))
 
 
 class Board(Protocol):
@@ -213,22 +226,27 @@ class SystemCpu:
         self._hooks = Hooks(self._emulator.handle)
         ask = _Ask(self._asked)
         self._hooks.keep(ask)
-        self.record = MachineRecord(
-            limit=NEVER,
-            until=NEVER,
-            env=self._env,
-            cpu=self._cpu,
-            ask=address_in(ask),
-            hard=_function("do_interrupt_x86_hardirq"),
-            exit=_function("cpu_loop_exit"),
-            deliver=_function("x86_cpu_do_interrupt"),
-            uc=self._uc,
-            stop=address_of("uc_emu_stop"),
-            bits=ctypes.addressof(self._bits),
-            host=host,
-            pages=size // PAGE,
-            reset=_function("tlb_reset_dirty"),
+        link = _link(
+            {
+                "limit": NEVER,
+                "until": NEVER,
+                "env": self._env,
+                "cpu": self._cpu,
+                "ask": address_in(ask),
+                "hard": _function("do_interrupt_x86_hardirq"),
+                "exit": _function("cpu_loop_exit"),
+                "deliver": _function("x86_cpu_do_interrupt"),
+                "uc": self._uc,
+                "stop": address_of("uc_emu_stop"),
+                "bits": ctypes.addressof(self._bits),
+                "host": host,
+                "pages": size // PAGE,
+                "reset": _function("tlb_reset_dirty"),
+            }
         )
+        self.record = link.record
+        self._forgetting = weakref.finalize(self, MACHINE_LINKS.give_back, link, ("uc", "cpu"))
+        self._forgetting.atexit = False
         self._invalidate = _call("tb_invalidate_phys_range", _VOID, _WORD, _WORD)
         self._install()
         self._map_nothing(size)
@@ -238,11 +256,11 @@ class SystemCpu:
     def _install(self) -> None:
         """Have the host code called, and the callbacks of Python's."""
         record = ctypes.addressof(self.record)
-        placed = native.place((code.BLOCK, code.EXCEPTION, code.INVALID, code.PLACE))
+        placed = _callbacks()
         if placed is None:
             _refuse("the host refuses executable memory")
-        (block, exception, invalid, self._place), memory = placed
-        _placed.append(memory)
+        block, exception, invalid, self._place, leave = placed[0]
+        self._guard = Guard(self._emulator.handle, self._uc, _TARGET, leave)
         hooks = self._hooks
         self._callbacks = Callbacks(
             self.record,
@@ -260,31 +278,6 @@ class SystemCpu:
         hooks.add(insn, _Serves(self._cpuid), extra=_X86.UC_X86_INS_CPUID)
         hooks.add(insn, _Serves(self._rdtsc), extra=_TSC)
         hooks.add(insn, _Serves(self._rdtscp), extra=_TSCP)
-        self._mend()
-
-    def _mend(self) -> None:
-        """Have code that is written over noticed, through whichever mapping.
-
-        The library's calls lead to the new machine's code, which leads to what they led to before
-        for every other engine. The words of the record outlive the machine, which is none of those
-        then.
-        """
-        slots = slots_of(_SLOTS)
-        if slots is None:
-            _refuse("this build of Unicorn is laid out otherwise")
-        record = self.record
-        record.protect, record.unprotect, record.dirty = (
-            _WORD.from_address(slot).value for slot in slots
-        )
-        move = b"\x48\xb8" + pack("=Q", ctypes.addressof(record))  # mov rax, record
-        placed = native.place(
-            tuple(move + piece for piece in (code.PROTECT, code.UNPROTECT, code.SET_DIRTY))
-        )
-        if placed is None or not redirect(slots, placed[0]):
-            _refuse("the host refuses to change the emulator's calls")
-        _placed.extend((placed[1], record))
-        self._forgetting = weakref.finalize(self, _forget, record)
-        self._forgetting.atexit = False
 
     def _map_nothing(self, size: int) -> None:
         """Have reads give ones, and writes lost, at addresses without memory."""
@@ -578,10 +571,9 @@ class SystemCpu:
         """
         why = ""
         _LONG.from_address(self._cpu + _NEXT_BLOCK).value = 1 if one else _AS_ALWAYS
-        try:
-            self._emulator.run(self["rip"], 0)
-        except UnicornError as error:
-            why = str(error)
+        error = self._guard.start(self["rip"], 0, 0)
+        if error:
+            why = _GIVEN_UP if error == ABORTED else str(UnicornError(error))
         if self._planted is not None:
             self["rip"] = self._planted.settled(self["rip"])
         if self._failure is not None:
@@ -666,9 +658,35 @@ class SystemCpu:
         return self._rdtsc(uc, data)
 
 
-def _forget(record: MachineRecord) -> None:
-    """A machine is gone: what has its addresses from now on is another engine."""
-    record.uc = record.cpu = 0
+def _link(words: dict[str, int]) -> HostLink[MachineRecord]:
+    """Have code that is written over noticed, through whichever mapping.
+
+    The library's calls lead to the machine's code, which leads to what they led to before for
+    every other engine.
+
+    Args:
+        words: of the machine's record.
+
+    Raises:
+        CommandError: this build of Unicorn, or this host, does not allow it.
+    """
+    link = MACHINE_LINKS.taken(words)
+    if link is not None:
+        return link
+    slots = slots_of(_SLOTS)
+    if slots is None:
+        _refuse("this build of Unicorn is laid out otherwise")
+    record = MachineRecord(**words)
+    record.protect, record.unprotect, record.dirty = (
+        _WORD.from_address(slot).value for slot in slots
+    )
+    move = b"\x48\xb8" + pack("=Q", ctypes.addressof(record))  # mov rax, record
+    placed = native.place(
+        tuple(move + piece for piece in (code.PROTECT, code.UNPROTECT, code.SET_DIRTY))
+    )
+    if placed is None or not redirect(slots, placed[0]):
+        _refuse("the host refuses to change the emulator's calls")
+    return MACHINE_LINKS.add(record, *placed)
 
 
 def _refuse(why: str) -> NoReturn:

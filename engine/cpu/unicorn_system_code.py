@@ -134,6 +134,15 @@ INVALID: Final = bytes.fromhex(
     "c3"  # ret
 )
 
+# void leave(cpu)
+#   rdi
+# Stops in the middle of what the emulator cannot carry out, the delivery of an exception, too: the
+# exception must not be delivered again. The address of cpu_loop_exit is put behind it.
+LEAVE: Final = bytes.fromhex(
+    "c787a081000001000100"  # mov dword ptr [rdi+0x81a0], 0x10001  EXCP_HLT
+    "ff2500000000"  # jmp qword ptr [rip]
+)
+
 # The three functions that see to code which is written over. Each begins with `mov rax, record`,
 # which is put in front of it, and ends with the library's own function for other engines.
 

@@ -18,6 +18,7 @@ from typing import Final
 from msgspec import Struct
 
 from engine.cpu import native
+from engine.cpu.host_links import HostLink, HostLinks
 from engine.cpu.unicorn_library import Emulator
 from engine.cpu.unicorn_linkage import address_in, address_of, redirect, slots_of
 
@@ -26,9 +27,8 @@ MOST: Final = 16
 READ, WRITE = 1, 2
 """Kinds of accesses, as QEMU has them (BP_MEM_READ, BP_MEM_WRITE)."""
 _STOP: Final = -2
+_OTHERWISE: Final = "this build of Unicorn is laid out otherwise"
 _SLOTS: Final = (b"cpu_watchpoint_address_matches_x86_64", b"cpu_check_watchpoint_x86_64")
-_placed: list[object] = []
-"""Host code that the library calls for as long as the process lives, and its words."""
 
 # Both begin with `mov rax, words`, which is put in front of them; see `_WatchWords`.
 
@@ -175,6 +175,10 @@ class _WatchWords(ctypes.Structure):
     )
 
 
+WATCH_LINKS: Final = HostLinks[_WatchWords](("matches", "check"))
+"""The links of processors with watched data in the library's questions for them."""
+
+
 class WatchedData:
     """The watched data of one processor."""
 
@@ -194,22 +198,21 @@ class WatchedData:
             ValueError: this build of Unicorn, or this host, does not allow it.
         """
         self._emulator = emulator
-        slots = slots_of(_SLOTS)
         leave = address_of("cpu_loop_exit_restore_x86_64")
-        if slots is None or not leave:
-            raise ValueError("this build of Unicorn is laid out otherwise")
-        words = self._words = _WatchWords(
-            cpu=cpu, uc=uc, stop=address_of("uc_emu_stop"), exit=leave
-        )  # fmt: skip
-        words.matches, words.check = (ctypes.c_uint64.from_address(slot).value for slot in slots)
-        ask = _Ask(lambda *access: _STOP if told(DataAccess(*access)) else 0)
-        words.ask = address_in(ask)
-        move = b"\x48\xb8" + pack("=Q", ctypes.addressof(words))  # mov rax, words
-        placed = native.place((move + _MATCHES, move + _CHECK))
-        if placed is None or not redirect(slots, placed[0]):
-            raise ValueError("the host refuses to change the emulator's calls")
-        _placed.extend((placed[1], words, ask))
-        self._forgetting = weakref.finalize(self, _forget, words)
+        if not leave:
+            raise ValueError(_OTHERWISE)
+        self._ask = ask = _Ask(lambda *access: _STOP if told(DataAccess(*access)) else 0)
+        link = _link(
+            {
+                "cpu": cpu,
+                "uc": uc,
+                "stop": address_of("uc_emu_stop"),
+                "exit": leave,
+                "ask": address_in(ask),
+            }
+        )
+        self._words = link.record
+        self._forgetting = weakref.finalize(self, WATCH_LINKS.give_back, link, ("cpu", "uc"))
         self._forgetting.atexit = False
 
     def put(self, ranges: Sequence[DataRange]) -> None:
@@ -232,6 +235,25 @@ class WatchedData:
         self._words.told = self._words.pages if on else 0
 
 
-def _forget(words: _WatchWords) -> None:
-    """A processor is gone: what has its address from now on is another one."""
-    words.cpu = words.uc = 0
+def _link(words: dict[str, int]) -> HostLink[_WatchWords]:
+    """Have the library ask for one processor's watched data.
+
+    Args:
+        words: of that processor.
+
+    Raises:
+        ValueError: this build of Unicorn, or this host, does not allow it.
+    """
+    link = WATCH_LINKS.taken(words)
+    if link is not None:
+        return link
+    slots = slots_of(_SLOTS)
+    if slots is None:
+        raise ValueError(_OTHERWISE)
+    record = _WatchWords(**words)
+    record.matches, record.check = (ctypes.c_uint64.from_address(slot).value for slot in slots)
+    move = b"\x48\xb8" + pack("=Q", ctypes.addressof(record))  # mov rax, words
+    placed = native.place((move + _MATCHES, move + _CHECK))
+    if placed is None or not redirect(slots, placed[0]):
+        raise ValueError("the host refuses to change the emulator's calls")
+    return WATCH_LINKS.add(record, *placed)

@@ -95,8 +95,16 @@ class ConsoleLog:
         Args:
             other: of that run, which is over.
         """
-        self._typed, self._size, self.whole = list(other._typed), other._size, other.whole
+        self.type_again(other)
         self._passed = other._passed
+
+    def type_again(self, other: "ConsoleLog") -> None:
+        """Let the same be typed at the same times as in another run, which was another boot.
+
+        Args:
+            other: of that run, which is over.
+        """
+        self._typed, self._size, self.whole = list(other._typed), other._size, other.whole
 
     @property
     def over(self) -> bool:

@@ -87,25 +87,40 @@ class KprobeTable:
             GuestFaultError: they are not where they should be.
         """
         word = addresses.reader(_WORD)
+        for head, probe in self.pairs(word):
+            yield self._made(probe, self._state(head, word)[2], word)
+
+    def pairs(self, word: Callable[[int], tuple[int]]) -> Iterator[tuple[int, int]]:
+        """The addresses of what stands in the table at a place, and of each kprobe there.
+
+        The two differ where several kprobes share a place, and at one that can be optimised.
+
+        Args:
+            word: reads a word of memory.
+
+        Raises:
+            GuestFaultError: they are not where they should be.
+        """
         hlist, link, *_ = self._members
-        aggregate, _ = self._handlers
         left = _MOST
         for bucket in range(_BUCKETS):
             (node,) = word(self._table + _WORD.size * bucket)
             while node and left:
                 left -= 1
-                probe = node - hlist
-                handler, flags = self._state(probe, word)[1:]
-                if handler != aggregate:
-                    yield self._made(probe, flags, word)
+                head = node - hlist
+                if not self.is_aggregate(self._state(head, word)[1]):
+                    yield head, head
                 else:
-                    head = probe + link
-                    (child,) = word(head)
-                    while child != head and left:
+                    (child,) = word(head + link)
+                    while child != head + link and left:
                         left -= 1
-                        yield self._made(child - link, flags, word)
+                        yield head, child - link
                         (child,) = word(child)
                 (node,) = word(node)
+
+    def is_aggregate(self, handler: int) -> bool:
+        """True for the pre-handler of what stands for the kprobes of a place."""
+        return handler == self._handlers[0]
 
     def _state(self, probe: int, word: Callable[[int], tuple[int]]) -> tuple[int, int, int]:
         """Address, pre-handler and flags of a kprobe; raises `GuestFaultError`."""

@@ -97,3 +97,53 @@ def test_a_recorded_boot(tmp_path: Path) -> None:
         await user.says("its probes can be changed")
 
     flow(steps, config=config, size=SMALL)
+
+
+PROBED = """#!/bin/sh
+mount -t sysfs s /sys
+mount -t tracefs t /sys/kernel/tracing
+echo 'p:k/read vfs_read+0x21' > /sys/kernel/tracing/kprobe_events
+echo 1 > /sys/kernel/tracing/events/k/read/enable
+read line < /init
+poweroff -f
+"""
+
+
+@needs_host_code
+@pytest.mark.slow
+def test_the_kernels_own_kprobe_in_slow_motion(tmp_path: Path) -> None:
+    """Played by a key, then by hand to and fro: the machinery, the header, the registers."""
+    path = str(image_path(AMD64_61))
+    boot = BootRequest(path, initrd=str(initrd(tmp_path, PROBED)), append="quiet")
+    config = GuestConfig(path, called=True, history=True, boot=boot)
+
+    def done() -> list[str]:
+        hit = user_of[0].view.hit
+        return [phase.name for phase in hit.done] if hit is not None else []
+
+    user_of: list[User] = []
+
+    async def steps(user: User) -> None:
+        user_of.append(user)
+        await user.press("P")
+        await user.until(lambda: done() == ["trap"], "the first phase is played")
+        await user.press("P", "4")
+        await user.shows("cc 47 44")
+        await user.shows("for  8b 47 44")
+        await user.shows("! pc")
+        await user.shows("asm_exc_int3")
+        await user.press(".")
+        await user.until(lambda: done() == ["trap", "entry"], "a phase by hand")
+        await user.press(",", ",")
+        await user.until(lambda: user.view.hit is not None and not done(), "in front of it")
+        for _ in range(8):
+            await user.press(".")
+        await user.until(lambda: done()[-1:] == ["out of line"], "in the slot")
+        await user.shows("* rax")
+        await user.shows("jmp")
+        await user.press(".")
+        await user.until(lambda: user.view.location == "vfs_read+0x27", "it is over")
+        await user.command("info kprobes")
+        await user.says("vfs_read+0x21    [OPTIMIZED]")
+
+    flow(steps, config=config, size=SMALL)

@@ -132,6 +132,14 @@ def draw_slot(hit: HitView, pen: Pen) -> list[Text]:
     return rows
 
 
+def draw_return(hit: HitView, pen: Pen) -> list[Text]:
+    """A return that a kernel has caught itself: its trampoline, and where the call came from."""
+    rows = [pen.site(hit, hit.original, hit.insn)]
+    if hit.returns_to is not None:
+        rows.append(pen.labelled("return", f"goes on at {hit.returns_to:x}", "accent"))
+    return rows + pen.done(hit)
+
+
 def draw_detour(hit: HitView, pen: Pen) -> list[Text]:
     """A jump's hit: the site with its window, the parts of the detour, where the guest is."""
     detour = hit.detour
@@ -219,6 +227,7 @@ Drawing = Callable[[HitView, Pen], list[Text]]
 DRAWINGS: Final[tuple[tuple[Callable[[HitView], bool], Drawing], ...]] = (
     (lambda hit: hit.detour is not None, draw_detour),
     (lambda hit: bool(hit.units), draw_units),
+    (lambda hit: hit.how == "returns", draw_return),
     (lambda hit: True, draw_slot),
 )
 """Drawings, each with a test of the hits it is for; the first that fits draws."""

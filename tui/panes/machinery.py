@@ -219,6 +219,9 @@ hit, carries the displaced instructions out, and jumps back behind them.
 | `y` | why this technique and this way |
 
 What the guest's own instruction changed is marked `*`, what the machinery changed `!`.
+
+In a booted kernel the hits are those of the kernel's own kprobes, as its own code serves them:
+int3 and slot, detour, ftrace's trampoline, the trampoline of returns. `P` runs to the next one.
 """
 
     @dataclass

@@ -5,7 +5,6 @@ moves from a source, once `attention` was called (from any thread). What happens
 `tell`, in the same events as of a program's guest.
 """
 
-import gc
 from collections import deque
 from collections.abc import Callable, Mapping
 from typing import Any, Final, Protocol
@@ -17,16 +16,13 @@ from engine.arch.plan import Mode
 from engine.errors import CommandError, GuestFaultError, KprobeTuiError, ProbeSyntaxError
 from engine.machine.stepping import MachineMoment
 from engine.message_text import counted
-from engine.session.bootcontrol.boot import ControlledBoot, words_of
+from engine.session.bootcontrol.boots import BootSeries, Likeness
 from engine.session.bootcontrol.functions import BootFunctions
+from engine.session.bootcontrol.kernel_hit_views import KernelHitViewing
 from engine.session.bootcontrol.motions import MachineMotions
-from engine.session.bootcontrol.probe_rows import BootProbeRows
-from engine.session.bootcontrol.script import BootScript
 from engine.session.bootcontrol.telescope import MachineTelescope
 from engine.session.bootcontrol.views import MachineParts, MachineViewing
 from engine.session.bootcontrol.words import BootWords
-from engine.session.headless.bootable import bootable
-from engine.session.kernel.opened import OpenedKernel
 from engine.session.protocol import commands as cmd
 from engine.session.protocol import events as ev
 from engine.session.protocol.config import GuestConfig
@@ -62,6 +58,8 @@ _PROGRAMS: Final[Mapping[type[cmd.Command], str]] = {
 }
 """Commands that are for programs, and what to do instead."""
 
+_OTHER_BOOT: Final = "; the kernel is told of it, so this is another boot, at the same time"
+
 Handler = Callable[[Any], str]
 
 
@@ -69,12 +67,12 @@ class BootMark(Struct, frozen=True):
     """A bookmark.
 
     Attributes:
-        moment: when.
+        moment: when; None in a boot that comes to another one at that time.
         time: the same in nanoseconds since power-on.
         pc: of the instruction that comes next.
     """
 
-    moment: MachineMoment
+    moment: MachineMoment | None
     time: int
     pc: int
 
@@ -109,11 +107,7 @@ class MachineControl:
             ImageError: the kernel cannot be read.
             CommandError: it cannot be booted.
         """
-        assert config.boot is not None, "a boot was asked for"
-        self._config, self._request, self._tell = config, config.boot, tell
-        self._source, self._mode = source, mode
-        self._parts = bootable(self._request)
-        self._opened = OpenedKernel(self._parts.kernel, config.kernel)
+        self._config, self._tell, self._source = config, tell, source
         self._ahead: deque[cmd.Command] = deque()
         self._restarts = self._moves = self._cut = False
         self._pid: int | None = None
@@ -124,33 +118,31 @@ class MachineControl:
         self._viewed = GuestView()
         self._is_stale = True
         self._functions = BootFunctions()
-        self._script: BootScriptRequest | None = None
         self._handlers = self._table()
-        boot = self._made(())
-        self._begin(boot, BootProbeRows(boot))
+        self._boots = BootSeries(config, mode, self._written, self._rows)
+        self._opened = self._boots.opened
+        self._begin()
 
     # -- boots ------------------------------------------------------------------------------
 
-    def _made(self, rows: tuple[ProbeRow, ...]) -> ControlledBoot:
-        """A boot in front of its first instruction; raises `KprobeTuiError` for none."""
-        return ControlledBoot(
-            *(self._request, self._parts, self._opened, _lines(rows), self._written, self._rows),
-            past=self._config.history,
-            mode=self._mode,
-            script=self._script,
-        )
+    def _begin(self, news: ev.SessionEvent | None = None) -> None:
+        """Have the boot at hand that was laid out last.
 
-    def _begin(self, boot: ControlledBoot, rows: BootProbeRows) -> None:
-        """Have a fresh boot at hand, with probes that are placed in it."""
+        Args:
+            news: what is told in front of all that is told of it.
+        """
+        if news is not None:
+            self._tell(news)
         self._count = self._declared = 0
         self._viewed = GuestView()
-        self._boot = boot
+        self._boot = boot = self._boots.boot
         self._machine = boot.machine
-        self._list = rows
+        self._list = self._boots.rows
         self._functions.begin(boot.tracing)
         boot.tracing.start()
         self._motions = MachineMotions(boot, self._list, self._goes_on)
         self._viewing = MachineViewing(boot, self._config.guest)
+        self._hit = KernelHitViewing(boot, self._motions.hits)
         self._words = BootWords(boot, self._list, self._motions, self._changed_by_words)
         self._pid, self._frame, self._marks, self._end = None, 0, {}, boot.known_until
         self._is_stale = True
@@ -161,40 +153,6 @@ class MachineControl:
             self._tell(ev.FileMapped(0, module))
         if boot.booted.damage:
             self._tell(ev.Notice(boot.booted.damage))
-
-    def _begin_instead(
-        self,
-        rows: tuple[ProbeRow, ...],
-        news: ev.SessionEvent | None = None,
-        *,
-        alike: bool = False,
-        whole: bool = False,
-    ) -> None:
-        """Have a fresh boot in the place of the one at hand, whose memory is given back.
-
-        Args:
-            rows: the probes.
-            news: what is told in front of all that is told of the fresh one.
-            alike: the same is typed at the same times.
-            whole: there is another boot only if all probes can be placed in it.
-
-        Raises:
-            KprobeTuiError: there is no other boot; the one at hand stays.
-        """
-        boot, before = self._made(rows), self._boot
-        placed = BootProbeRows(boot, rows)
-        if whole and placed.failed:
-            boot.close()
-            raise CommandError(placed.failed[-1].removeprefix(f"{rows[-1].line}: "))
-        before.tracing.drain()
-        if alike:
-            boot.booted.follow(before.booted)
-        if news is not None:
-            self._tell(news)
-        self._begin(boot, placed)
-        before.close()
-        del before
-        gc.collect()  # a machine is as large as its memory, twice with a past
 
     def _written(self, data: bytes) -> None:
         """The console has written something for the first time."""
@@ -322,14 +280,14 @@ class MachineControl:
                 lambda: self._motions.step(given.count, over=True)
             ),
             cmd.StepLine: lambda given: self._move(lambda: self._motions.line(over=given.over)),
-            cmd.StepPhase: lambda _: self._move(lambda: self._motions.step(1)),
+            cmd.StepPhase: lambda _: self._move(self._motions.phase),
             cmd.FinishHit: lambda _: "",
             cmd.RunTo: lambda given: self._move(lambda: self._motions.to(given.address)),
             cmd.Finish: lambda _: self._finish(),
             cmd.StepBack: lambda given: self._move(
                 lambda: self._motions.step_back(over=given.over)
             ),
-            cmd.PhaseBack: lambda _: self._move(self._motions.step_back),
+            cmd.PhaseBack: lambda _: self._move(self._motions.phase_back),
             cmd.LineBack: lambda given: self._move(
                 lambda: self._motions.line_back(over=given.over)
             ),
@@ -388,8 +346,12 @@ class MachineControl:
     # -- motions ----------------------------------------------------------------------------
 
     def _to_hit(self) -> None:
-        if not any(entry.row.enabled for entry in self._list.entries):
-            raise CommandError("no probe is on that could be hit; p places one")
+        ours = any(entry.row.enabled for entry in self._list.entries)
+        if not ours and not self._motions.hits.known:
+            raise CommandError(
+                "no probe is on that could be hit (p places one), and this kernel does not tell"
+                " of its own"
+            )
         self._motions.go(every=True)
 
     def _finish(self) -> str:
@@ -406,7 +368,10 @@ class MachineControl:
     def _seek_mark(self, given: cmd.SeekMark) -> str:
         if given.name not in self._marks:
             raise CommandError(f"there is no bookmark {given.name}")
-        moment = self._marks[given.name].moment
+        mark = self._marks[given.name]
+        moment = mark.moment
+        if moment is None:
+            return self._move(lambda: self._motions.seek_time(mark.time, mark.pc))
         return self._move(lambda: self._motions.seek(moment))
 
     def _set_mark(self, given: cmd.SetMark) -> str:
@@ -423,7 +388,7 @@ class MachineControl:
         return f"bookmark {given.name} deleted"
 
     def _restart(self) -> str:
-        self._begin_instead(self._list.rows, ev.Restarted())
+        self._boots.lay_instead(self._list.rows, lambda: self._begin(ev.Restarted()))
         self._moment += 1
         self._changed += 1
         return "started afresh"
@@ -433,14 +398,19 @@ class MachineControl:
 
         The same is typed at the same times, so that the same happens.
         """
-        return self._boot_to_here(self._list.rows)
+        return self._boot_to_here(self._list.rows, Likeness.SAME)
 
-    def _boot_to_here(self, rows: tuple[ProbeRow, ...], *, whole: bool = False) -> str:
+    def _boot_to_here(
+        self, rows: tuple[ProbeRow, ...], follows: Likeness, *, whole: bool = False
+    ) -> str:
         """Boot again to here, with these probes; why it stands.
+
+        Another boot comes to the same time: its moments are others, its bookmarks have times only.
 
         Args:
             rows: the probes.
-            whole: see `_begin_instead`.
+            follows: the same boot, or another one.
+            whole: see `BootSeries.lay_instead`.
 
         Raises:
             KprobeTuiError: it cannot be done; the boot at hand stays.
@@ -452,18 +422,36 @@ class MachineControl:
             raise CommandError(machine.why_no_past or "more was typed than is kept")
         if machine.oldest > MachineMoment(0):
             raise CommandError("something was changed by hand: another boot does not come to here")
-        now, newest, end, marks = machine.moment, machine.newest, self._end, self._marks
+        is_same = follows is Likeness.SAME
+        now, newest, end = machine.moment, machine.newest, self._end
+        times = machine.nanoseconds, machine.time_of_newest
+        marks = {
+            name: mark if is_same else replace(mark, moment=None)
+            for name, mark in self._marks.items()
+        }
         hits = {entry.row.id: entry.hits for entry in self._list.entries}
         del machine, log  # they are large
-        self._begin_instead(rows, ev.Refilling(0, end), alike=True, whole=whole)
+
+        def begin() -> None:
+            if not is_same:
+                self._tell(ev.Restarted())  # what the console shows is of the boot before
+            self._begin(ev.Refilling(0, end))
+
+        self._boots.lay_instead(rows, begin, follows=follows, whole=whole)
         self._marks, self._end = marks, end
         for entry in self._list.entries:
             entry.hits = hits.get(entry.row.id, 0)
-        reason = self._move(
-            lambda: self._motions.live_again(
-                newest, now, lambda time: self._tell(ev.Refilling(max(time, 1), end))
-            )
-        )
+
+        def tell(time: int) -> None:
+            self._tell(ev.Refilling(max(time, 1), end))
+
+        def live() -> None:
+            if is_same:
+                self._motions.live_again(newest, now, tell)
+            else:
+                self._motions.live_to(times[1], times[0], tell)
+
+        reason = self._move(live)
         self._boot.tracing.drain()
         self._tell(ev.Refilled())
         return reason
@@ -485,62 +473,42 @@ class MachineControl:
         """Have an event more that is followed from power-on: one boots to here again with it.
 
         Raises:
-            KprobeTuiError: it is not accepted, or the kernel would have to be told of it before
-                it begins; nothing has changed.
+            KprobeTuiError: it is not accepted, or a recorded boot was not told of it; nothing has
+                changed.
         """
         rows = self._list.rows
         number = given.replaces or max((row.id for row in rows), default=0) + 1
         fresh = ProbeRow(number, "p", given.line.strip(), True, given.stops)
         others = tuple(row for row in rows if row.id != number)
-        begins = not self._boot.has_run
-        self._anew((*others, fresh), fresh.line)
-        return f"placed {fresh.line}" if begins else f"placed {fresh.line}, from power-on"
+        return f"placed {fresh.line}{self._anew((*others, fresh))}"
 
     def _load_script(self, given: cmd.LoadScript) -> str:
         """Attach a script from power-on, in place of the last one: one boots to here again."""
-        before = self._script
         if not given.text:
-            if before is None or self._boot.script is None:
-                return "no script is attached"
-            self._boot.script.end()
-            self._script = None
-            return f"{before.name} is out"
-        choice = self._config.kernel
-        self._script = BootScriptRequest(
-            given.name, given.text, given.parameters, quiet=True, kernel=choice
+            name = self._boots.detach()
+            return f"{name} is out" if name else "no script is attached"
+        request = BootScriptRequest(
+            given.name, given.text, given.parameters, quiet=True, kernel=self._config.kernel
         )
-        try:
-            self._anew(self._list.rows, given.name)
-        except BaseException:
-            self._script = before
-            raise
-        return f"{given.name} is attached"
+        told = self._boots.attach(request, lambda: self._anew(self._list.rows))
+        return f"{given.name} is attached{told if told.endswith(_OTHER_BOOT) else ''}"
 
-    def _anew(self, rows: tuple[ProbeRow, ...], what: str) -> None:
-        """Have these probes and the script from power-on: the boot comes to here again.
+    def _anew(self, rows: tuple[ProbeRow, ...]) -> str:
+        """Have these probes and the script from power-on: one boots to here again.
 
-        Args:
-            rows: the probes.
-            what: the user has asked for.
+        Returns:
+            What the user is to know of that, to be put behind what was done.
 
         Raises:
-            KprobeTuiError: something is not accepted, or the kernel would have to be told of it
-                before it begins; nothing has changed.
+            KprobeTuiError: something is not accepted, or a recorded boot was not told of it;
+                nothing has changed.
         """
-        script = None
-        if self._script is not None:
-            script = BootScript(self._opened, self._script, self._parts.files)
-        words = words_of(self._opened, self._request, _lines(rows), script)
-        self._parts.with_words(words)  # a recorded boot is told no others
-        if not self._boot.has_run:
-            self._begin_instead(rows, whole=True)
-        elif words != self._boot.words:
-            raise CommandError(
-                f"{what}: the kernel makes this event itself once it is told to, before it"
-                " begins: r starts afresh, and it can be placed then"
-            )
-        else:
-            self._boot_to_here(rows, whole=True)
+        likeness = self._boots.likeness(rows)
+        if likeness is Likeness.FRESH:
+            self._boots.lay_instead(rows, self._begin, whole=True)
+            return ""
+        self._boot_to_here(rows, likeness, whole=True)
+        return ", from power-on" + (_OTHER_BOOT if likeness is Likeness.OTHER else "")
 
     def _trace_functions(self, given: cmd.TraceFunctions) -> str:
         if given.on:
@@ -561,18 +529,15 @@ class MachineControl:
     def _restore(self, given: cmd.Restore) -> str:
         if self._boot.has_run:
             raise CommandError("the boot has begun: nothing is placed from the last time")
-        found = tuple(row for row in given.probes if self._can_be_told(row))
-        self._begin_instead((*self._list.rows, *found))
+        found = []
+        for row in given.probes:
+            why = self._boots.why_not_told(row)
+            if why:
+                self._tell(ev.Notice(f"{row.line}: {why}"))
+            else:
+                found.append(row)
+        self._boots.lay_instead((*self._list.rows, *found), self._begin)
         return f"{counted(len(found), 'thing')} of the last time"
-
-    def _can_be_told(self, row: ProbeRow) -> bool:
-        """False for an event that a recorded boot was not told of, or none; said to the user."""
-        try:
-            self._parts.with_words(words_of(self._opened, self._request, _lines((row,)), None))
-        except KprobeTuiError as error:
-            self._tell(ev.Notice(f"{row.line}: {error}"))
-            return False
-        return True
 
     def _list_definitions(self, given: cmd.ListDefinitions) -> str:
         if given.form != "tracefs":
@@ -651,7 +616,9 @@ class MachineControl:
             if motion is None:
                 said = self._words.carry_out(line)
             else:
-                said = self._finish() if self._words.is_finish(line) else self._move(motion)
+                told = self._words.behind(line)
+                reason = self._move(motion)
+                said = (told() if told is not None else "") or reason
             if said:
                 printed.append(said)
                 self._tell(ev.Printed(said + "\n"))
@@ -686,9 +653,10 @@ class MachineControl:
 
     def view(self) -> GuestView:
         """Make the view of this moment."""
-        motions, machine = self._motions, self._machine
+        motions, machine, hits = self._motions, self._machine, self._motions.hits
         if self._is_stale and not self._moves:
-            self._seen, self._is_stale = self._viewing.parts(self._pid), False
+            self._seen = self._viewing.parts(self._pid, by_machinery=hits.by_machinery)
+            self._is_stale = False
         seen = self._seen
         frame = self._frame if self._frame < len(seen.frames) else 0
         comms = {task.tid: task.comm for task in seen.listed}
@@ -702,13 +670,15 @@ class MachineControl:
             build_id=self._opened.image.elf.identity,
             pc=machine.pc,
             raw_pc=machine.pc,
-            location=seen.location,
+            location=(not self._moves and self._hit.location) or seen.location,
             line=seen.line,
             registers=seen.registers,
             frames=seen.frames,
             frames_end=seen.frames_end,
             frame=frame,
             moment=self._moment,
+            hit=None if self._moves else self._hit.view,
+            at_hit=not self._moves and hits.phase is not None,
             probes=self._list.views(),
             modules=seen.modules,
             mappings=seen.mappings,
@@ -744,8 +714,3 @@ class MachineControl:
     def close(self) -> None:
         """End the boot and give everything back."""
         self._boot.close()
-
-
-def _lines(rows: tuple[ProbeRow, ...]) -> tuple[str, ...]:
-    """The definitions among rows."""
-    return tuple(row.line for row in rows if row.kind == "p")

@@ -13,6 +13,7 @@ from engine.machine.clock import BLOCK
 from engine.machine.machine import BootEnd
 from engine.machine.stepping import MachineMoment
 from engine.session.bootcontrol.boot import ControlledBoot
+from engine.session.bootcontrol.kernel_hits import KernelHits
 from engine.session.bootcontrol.places import KernelPlaceNames
 from engine.session.bootcontrol.probe_rows import BootEntry, BootProbeRows
 from engine.session.bootcontrol.scope import KernelScope
@@ -57,6 +58,7 @@ class MachineMotions:
         cause: the kind of that.
         exit_code: once the boot has ended.
         catches: what it stops at besides probes.
+        hits: the hit of the kernel's own kprobes that it stands in.
         hears: whoever wants attention gets it where the machine moves; not on the way back, which
             only the user's stop ends.
     """
@@ -78,6 +80,8 @@ class MachineMotions:
         self._boot, self._rows, self._goes_on = boot, rows, goes_on
         self._machine = boot.machine
         self.catches = KernelCatches(boot.opened, boot.machine)
+        self.hits = KernelHits(boot)
+        self._is_within = False
         self._returns: set[AwaitedReturn] = set()
         self._known = boot.machine.newest
         self._names = KernelPlaceNames(boot)
@@ -98,6 +102,7 @@ class MachineMotions:
         self.state, self.cause = RunState.RUNNING, StopCause.ARRIVED
         self.reason = ""
         self.hears = True
+        self._is_within = False
         try:
             motion()
         except CommandError:
@@ -106,6 +111,8 @@ class MachineMotions:
             raise
         finally:
             self._machine.watch(())
+            if not self._is_within:
+                self.hits.look()
         if self._machine.end is not None:
             self._end()
         elif self.state is RunState.RUNNING:
@@ -139,6 +146,8 @@ class MachineMotions:
         rows = self._rows.placed() if every else self._rows.stopping()
         places = {at for entry in rows for at in entry.addresses}
         places |= self.catches.places | {one.leads_to for one in self._returns}
+        if every:
+            places |= self.hits.addresses
         self._machine.stop_at(places | set(more))
         self._watch()
 
@@ -241,6 +250,9 @@ class MachineMotions:
                 self._stop(f"probe {'/'.join(entry.events[0])} at {place}", StopCause.HIT)
                 return True
             self._await_return(entry.row.id)
+        if every and self.hits.meets():
+            self._stop(f"the kernel's own kprobe at {self._names.text(pc)}", StopCause.HIT)
+            return True
         return False
 
     def _condition_of(self, entry: BootEntry) -> str | None:
@@ -298,10 +310,66 @@ class MachineMotions:
         An interrupt that is due is delivered in place of an instruction.
         """
         self.need_standing()
+        self._is_within = self.hits.phase is not None
         for _ in range(count):
             if not self._one(over=over):
                 return
+            if self._is_within:
+                self.hits.follow()
+                self._is_within = self.hits.phase is not None
             if self._machine.end is not None or self._has_cause():
+                return
+
+    def phase(self) -> None:
+        """Go on to the end of the next phase of a hit; outside of hits by an instruction."""
+        phase = self.hits.phase
+        if phase is None:
+            self.step(1)
+            return
+        self.need_standing()
+        self._is_within = True
+        self.hits.begin_phase()
+        if phase.alone:
+            self._step()
+        else:
+            self.run(self.hits.arrived, *self.hits.ends)
+        before = len(self.hits.begins)
+        self.hits.follow()
+        if len(self.hits.begins) > before and not self._has_cause():
+            self.reason = self.hits.carried_out
+
+    def phase_back(self) -> None:
+        """Go back by a phase: outside of a hit to the last one of the hit before.
+
+        Where the kernel has no kprobes, and never had any here, by an instruction.
+        """
+        hits, machine = self.hits, self._machine
+        self.hears = False
+        if not hits.begins:
+            if not hits.any_probed:
+                self.step_back()
+                return
+            self._to_last_phase()
+        if hits.begins:
+            self._is_within = True
+            machine.seek(hits.begins[-1])
+            hits.go_back()
+            self._stop(hits.carried_out or "in front of the hit", StopCause.ARRIVED)
+
+    def _to_last_phase(self) -> None:
+        """Go back to the last hit, and on to the end of its last phase in front of here."""
+        hits, machine = self.hits, self._machine
+        now = machine.moment
+        self._back(hits.meets, *hits.addresses)
+        if self._has_cause():
+            return
+        hits.look()
+        while hits.phase is not None:
+            before = machine.moment
+            self.phase()
+            if self._has_cause() or machine.moment == before:
+                return
+            if machine.moment >= now:
                 return
 
     def _has_cause(self) -> bool:
@@ -519,6 +587,28 @@ class MachineMotions:
         elif now < newest:
             self._known = machine.newest
             self.seek(now)
+
+    def live_to(self, newest: int, now: int, tell: Callable[[int], object]) -> None:
+        """Run from power-on to a time, and go back to another one.
+
+        Args:
+            newest: the time that another boot has come to, in nanoseconds.
+            now: the one at which it stood.
+            tell: is told the time that was come to, in nanoseconds.
+        """
+        machine = self._machine
+        machine.stop_at(set())
+
+        def goes_on() -> bool:
+            tell(machine.nanoseconds)
+            return self._goes_on()
+
+        machine.run_to_time(newest, goes_on)
+        if machine.nanoseconds < newest and machine.end is None:
+            self._stop(_INTERRUPTED, StopCause.INTERRUPTED)
+        elif now < newest:
+            self._known = machine.newest
+            self.seek_time(now)
 
     def seek(self, moment: MachineMoment) -> None:
         """Go to a moment that the machine has come to.

@@ -89,11 +89,13 @@ class MachineViewing:
         self.modules = (ModuleView(path, start, end, 0, main=True),)
         self._listed: tuple[int, int, tuple[ThreadView, ...]] = -1, 0, ()
 
-    def parts(self, pid: int | None) -> MachineParts:
+    def parts(self, pid: int | None, *, by_machinery: bool = False) -> MachineParts:
         """The parts of a view of now.
 
         Args:
             pid: of a task that does not run and whose stack is looked at; None for what runs.
+            by_machinery: what has changed registers since the last view is not the code itself,
+                but what serves a kprobe.
         """
         boot = self._boot
         machine = boot.machine
@@ -112,7 +114,7 @@ class MachineViewing:
             name = f"[program] {pc:#x}"
         bounds = boot.opened.names.bounds(pc)
         return MachineParts(
-            self._registers(telescope),
+            self._registers(telescope, "machinery" if by_machinery else "insn"),
             frames,
             end,
             self._listed[2],
@@ -124,7 +126,7 @@ class MachineViewing:
             boot.opened.lines.line_at(pc) if bounds is not None else None,
         )
 
-    def _registers(self, telescope: MachineTelescope) -> tuple[RegisterView, ...]:
+    def _registers(self, telescope: MachineTelescope, changer: Origin) -> tuple[RegisterView, ...]:
         machine, before = self._boot.machine, self._before
         views, values = [], {}
         for item in self._items:
@@ -133,7 +135,7 @@ class MachineViewing:
             values[item.name] = value
             meaning = " ".join(name for bit, name in item.flags if value >> bit & 1)
             hops = telescope.follow(value) if item.group == "general" else ()
-            origin: Origin = "insn" if old != value else ""
+            origin: Origin = changer if old != value else ""
             views.append(
                 RegisterView(item.name, value, item.bits, item.group, origin, old, meaning, hops)
             )

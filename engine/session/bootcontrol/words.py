@@ -17,6 +17,7 @@ from engine.language.printing import Printer
 from engine.language.type_flags import TypeFlags
 from engine.language.typetexts import definition_of
 from engine.session.bootcontrol.boot import ControlledBoot
+from engine.session.bootcontrol.kernel_hit_views import KernelHitViewing
 from engine.session.bootcontrol.motions import MachineMotions
 from engine.session.bootcontrol.places import KernelPlaceNames
 from engine.session.bootcontrol.probe_rows import TEMPORARY, WATCHES, BootProbeRows
@@ -37,6 +38,8 @@ class BootWord(Struct, frozen=True):
         help: what it does, one sentence.
         do: carries it out, given what stands behind it; None for a motion.
         motion: gives a motion, likewise; None for a word that moves nothing.
+        behind: of a motion, called in front of it: gives a function that tells what is printed
+            behind it, "" for why the machine stands; None for a word that prints that alone.
         takes: "place", "task", or "" for nothing that is completed.
     """
 
@@ -44,6 +47,7 @@ class BootWord(Struct, frozen=True):
     help: str
     do: Callable[[str], str] | None = None
     motion: Callable[[str], Motion] | None = None
+    behind: Callable[[], Callable[[], str]] | None = None
     takes: str = ""
 
 
@@ -71,6 +75,7 @@ class BootWords:
         self._printer = Printer(self._scope, self._scope.symbol)
         self._disassembler = Disassembler(boot.opened.arch)
         self._tasks = KernelTaskList(boot)
+        self._hit = KernelHitViewing(boot, motions.hits)
         self._next = 0
         self._all = self._table()
         self._by_name = {name: word for word in self._all for name in word.names}
@@ -108,7 +113,14 @@ class BootWords:
             BootWord(("next", "n"), "The same, calls as a whole",
                         motion=lambda rest: partial(motions.line, over=True)),
             BootWord(("finish", "fin"), "Run until the function has returned",
-                        motion=lambda rest: motions.finish),
+                        motion=lambda rest: motions.finish, behind=self.returning),
+            BootWord(("next-hit",), "Run on to the next hit of any probe, the kernel's own, too",
+                        motion=lambda rest: partial(motions.go, every=True),
+                        behind=lambda: self._tell_hit),
+            BootWord(("phase",), "Go on to the next phase of a hit of the kernel's own kprobes",
+                        motion=lambda rest: motions.phase, behind=lambda: self._tell_hit),
+            BootWord(("reverse-phase",), "Go back to the phase before",
+                        motion=lambda rest: motions.phase_back, behind=lambda: self._tell_hit),
             BootWord(("reverse-continue", "rc"), "Go back to the last stop",
                         motion=lambda rest: motions.go_back),
             BootWord(("reverse-stepi", "rsi"), "Go back by an instruction",
@@ -131,8 +143,8 @@ class BootWords:
             BootWord(("ptype",), "Print a type; ptype/o with offsets", self._ptype),
             BootWord(("whatis",), "Print the type of an expression", self._whatis),
             BootWord(("set",), "Change a register or memory: set var X = Y", self._set),
-            BootWord(("info", "i"), "Tell of breakpoints, registers, symbol, threads, modules",
-                        self._info),
+            BootWord(("info", "i"), "Tell of breakpoints, registers, symbol, threads, modules,"
+                        " hit, kprobes", self._info),
             BootWord(("help", "h"), "Tell what the words do", self._help),
             BootWord(("lx-ps",), "List the kernel's tasks", lambda rest: self._info_tasks()),
             BootWord(("lx-lsmod",), "List the modules that are loaded",
@@ -222,10 +234,14 @@ class BootWords:
 
         return told
 
-    def is_finish(self, line: str) -> bool:
-        """True for the word that runs to a function's return."""
+    def behind(self, line: str) -> Callable[[], str] | None:
+        """Tell what is printed behind the motion of a line; see `BootWord.behind`."""
         word, _ = self._read(line)
-        return word is not None and word.names[0] == "finish"
+        return word.behind() if word is not None and word.behind is not None else None
+
+    def _tell_hit(self) -> str:
+        """The hit of the kernel's own that the machine stands in, in words; "" for none."""
+        return "\n".join(self._hit.lines)
 
     def _help(self, rest: str) -> str:
         words = self._all
@@ -364,6 +380,8 @@ class BootWords:
             "symbol": self._info_symbol,
             "threads": lambda rest: self._info_tasks(),
             "modules": lambda rest: self._info_modules(),
+            "hit": lambda rest: self._tell_hit() or "The machine stands in no hit.",
+            "kprobes": lambda rest: self._info_kprobes(),
         }
 
     def _info(self, rest: str) -> str:
@@ -408,6 +426,10 @@ class BootWords:
             mark = "*" if task.pid == current else " "
             lines.append(f"{mark} {task.pid:>5} {task.tgid:>6} {task.state} {task.comm}")
         return "\n".join(lines) if len(lines) > 1 else "the kernel has no tasks yet"
+
+    def _info_kprobes(self) -> str:
+        """The kernel's own kprobes, as its own list has them."""
+        return "\n".join(self._boot.booted.kprobes()) or "The kernel has no kprobes."
 
     def _info_modules(self) -> str:
         modules = self._boot.machine.modules

@@ -133,6 +133,10 @@ class Booted:
         self._written_all = other._written_all.copy()
         self.difference, self._is_compared = other.difference, other._is_compared
 
+    def type_again(self, other: "Booted") -> None:
+        """Let the same be typed at the same times as in another boot, which is over."""
+        self.log.type_again(other.log)
+
     @property
     def recorded(self) -> RecordedBoot | None:
         """The recorded boot that goes again here; None where a kernel boots for the first time."""

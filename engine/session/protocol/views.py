@@ -219,7 +219,8 @@ class HitView(Struct, frozen=True):
         route: names of the phases this hit goes through, in order.
         done: the phases carried out so far.
         next: name of the one that comes next, "" when the hit is over.
-        how: "emulated", "xol", "boosted", or `DetourView.what`.
+        how: "emulated", "xol", "boosted", or `DetourView.what`; of a hit of a kernel's own kprobe
+            "int3", "emulated", "returns", or `DetourView.what`.
         reason: why this way, in words.
         original: the displaced instruction's bytes.
         planted: what stands in their place.

@@ -389,3 +389,18 @@ def test_a_machine_that_is_halted_behind_a_block_stands_where_it_would_pause() -
     for _ in range(2):
         end = machine.run()
         assert (end.reason, end.blocks, end.pc) == (BootEnd.HALTED, 20, paused.pc)
+
+
+def test_an_exception_that_the_emulator_cannot_deliver_ends_the_machine() -> None:
+    """Unicorn calls abort where no task register is there to take a stack from."""
+    lidt = b"\x0f\x01\x1c\x25" + struct.pack("<I", 0x7000)
+    machine = bare(lidt + bytes.fromhex("31c0 0f00d8 0f0b"))  # xor eax, eax; ltr ax; ud2
+    struct.pack_into("<HQ", machine.cpu.memory, 0x7000, 0xFFF, 0x8000)
+    for vector in range(32):
+        gate(machine, 0x8000, vector, CODE)
+        machine.cpu.memory[0x8000 + 16 * vector + 4] = 1  # on the first stack of the TSS
+    end = machine.run()
+    assert (end.reason, end.pc) == (BootEnd.ASTRAY, CODE + 13)
+    assert "cannot carry out" in end.text
+    _, after = ran(CLI_HLT)
+    assert after.reason is BootEnd.OFF

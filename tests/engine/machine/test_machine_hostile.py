@@ -30,7 +30,7 @@ from engine.probes.machine_breakpoints import MachineBreakpoints
 COUNT = int(os.environ.get("KPROBE_TUI_MACHINE_FUZZ", "150"))
 LONGEST = 2.0
 """Seconds of a program, which may loop."""
-LIMIT = 400 << 10
+LIMIT = 200 << 10
 """KB of memory that the process of all programs takes at the most."""
 OPCODES = tuple(
     bytes.fromhex(text)

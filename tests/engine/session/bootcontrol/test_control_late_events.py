@@ -82,12 +82,52 @@ def test_rows_are_those_of_a_trace(user: BootUser, folder: Path, tmp_path: Path)
     rows = [(row.time, row.thread_id, f"{row.group}/{row.name}") for row in user.rows()]
     assert rows == [(row["time"], row["tid"], row["event"]) for row in traced]
     assert {name for _, _, name in rows} >= {"t/read", "u/start", "made/again"}
-    # One that the kernel is told of.
-    late = user.do(cmd.Define("sched:sched_process_exec"))
-    assert "before it begins: r starts afresh" in late
-    user.do(cmd.Restart())
+
+
+def test_an_event_that_the_kernel_makes_is_of_another_boot(
+    user: BootUser, folder: Path, tmp_path: Path
+) -> None:
+    """It comes to the same time, with what was typed; its rows are those of a trace."""
     placed = "placed sched:sched_process_exec"
-    assert user.do(cmd.Define("sched:sched_process_exec")) == placed
+    user.do(cmd.ToggleBreak("ksys_read"))
+    user.do(cmd.Input(b"42\n"))
+    for _ in range(4):
+        user.do(cmd.Continue())
+    newest = user.view.time
+    user.do(cmd.SetMark("here"))
+    user.do(cmd.ContinueBack())
+    past = user.view
+    late = user.do(cmd.Define("sched:sched_process_exec"))
+    assert late == (
+        f"{placed}, from power-on; the kernel is told of it, so this is another boot, at the same"
+        " time"
+    )
+    view = user.view
+    assert past.time <= view.time < past.time + 100_000
+    assert view.history is not None
+    assert view.history.past
+    assert newest <= view.history.end < newest + 100_000
+    user.do(cmd.SeekMark("here"))
+    assert newest <= user.view.time < newest + 100_000
+    assert user.do(cmd.Define(READ)).startswith("placed")
+    user.do(cmd.Delete((1,)))
+    user.do(cmd.Seek())
+    assert user.do(cmd.Continue()) == "the machine is switched off"
+    assert user.output.count("it is 42") == 1
+    before = len(user.told)
+    user.do(cmd.Refill())
+    del user.told[:before]  # the log is made anew
+    out = tmp_path / "out.jsonl"
+    words = [sys.executable, "-P", "-m", "tui", "trace", "--boot", "--append", "quiet"]
+    words += ["--initrd", str(folder / "initrd.gz"), "--format", "jsonl", "-o", str(out)]
+    words += ["-e", "sched:sched_process_exec", "-e", READ, str(image_path(AMD64_61))]
+    subprocess.run(words, check=True, input=b"42\n", capture_output=True)
+    traced = [json.loads(line) for line in out.read_text().splitlines()]
+    rows = [(row.time, row.thread_id, f"{row.group}/{row.name}") for row in user.rows()]
+    assert rows == [(row["time"], row["tid"], row["event"]) for row in traced]
+    assert len({name for _, _, name in rows}) == 2
+    user.do(cmd.Restart())
+    assert user.do(cmd.Define("sched:sched_process_fork")) == "placed sched:sched_process_fork"
 
 
 def test_what_was_changed_by_hand_is_not_changed_again(user: BootUser) -> None:

@@ -92,8 +92,10 @@ def test_it_is_changed_and_goes(user: BootUser) -> None:
     assert user.view.histograms[0].startswith("# bpftrace: x.bt has ended\n")
     there = user.view
     late = user.do(cmd.LoadScript("y.bt", "tracepoint:sched:sched_switch { @ = count(); }"))
-    assert "before it begins: r starts afresh" in late
-    assert user.do(cmd.LoadScript()) == "x.bt is out"
+    assert late.startswith("y.bt is attached, from power-on; the kernel is told of it")
+    assert there.time <= user.view.time < there.time + 100_000
+    assert int(shown(user)[0].removeprefix("@: ")) > 10
+    assert user.do(cmd.LoadScript()) == "y.bt is out"
     assert user.do(cmd.Continue()) == "breakpoint 1 at do_sys_openat2+0x0"
     user.do(cmd.Restart())
     assert not user.view.histograms
