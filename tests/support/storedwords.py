@@ -57,6 +57,7 @@ def ask(tool: tuple[str, ...], script: str, program: Path) -> list[str]:
 
 def masked(text: str, folder: Path) -> str:
     """Without what no two runs share: addresses, ids of threads, widths of columns, folders."""
+    text = re.sub(r"warning: \(Internal error: pc 0x\w+ in read in CU.*\n", "", text)
     text = re.sub(r"^(warning: |.*libthread_db).*\n", "", text, flags=re.MULTILINE)
     text = text.replace(str(folder), "FOLDER")
     text = re.sub(
@@ -68,6 +69,7 @@ def masked(text: str, folder: Path) -> str:
     text = re.sub(r"((?:\bat|address) )0x[0-9a-f]{4,5}\b", r"\1ADDRESS", text)
     text = re.sub(r"\b0x0{11,12}[0-9a-f]{4,5}\b(?= in )", "ADDRESS", text)
     text = re.sub(r"Range 0x[0-9a-f]{4,5}-0x[0-9a-f]{4,5}", "Range ADDRESS-ADDRESS", text)
+    text = re.sub(r"\bexpected=\d{4,}", "expected=N", text)  # a thread that is waited for
     text = re.sub(r"(process|LWP) \d+|Thread \d+\.\d+", "process N", text)
     text = re.sub(r"Thread (ADDRESS|0x[0-9a-f]+) \(\w+ N\)", "process N", text)
     text = re.sub(r"\$\d+ = ", "$N = ", text)

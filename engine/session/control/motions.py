@@ -69,6 +69,12 @@ class Motions:
         module = session.seen.modules.at(pc)
         return module.line_at(pc) if module is not None else None
 
+    def inlined(self) -> int:
+        """The number of inlined calls that pc is in."""
+        pc = self._session.cpu.read_register(self._session.arch.roles.pc)
+        module = self._session.seen.modules.at(pc)
+        return len(module.inlined_at(pc)) if module is not None else 0
+
     def left_line(self, start: Line) -> bool:
         """True if pc is at another line now (code without a line is none).
 

@@ -285,13 +285,21 @@ class Running:
             if self.state is not RunState.STOPPED or self.cause is not StopCause.ARRIVED:
                 break
 
-    def step_line(self, *, over: bool, unknown: bool = False, same: bool = False) -> None:
+    def step_line(
+        self,
+        *,
+        over: bool,
+        unknown: bool = False,
+        same: bool = False,
+        inlined: int | None = None,
+    ) -> None:
         """Run on to another source line.
 
         Args:
             over: not into functions.
             unknown: into functions without line information, too: their first instruction ends it.
             same: to the next begin of a statement, be it of the same line.
+            inlined: to code that is in no more than so many inlined calls, whatever its line is.
 
         Raises:
             CommandError: the current one is not known.
@@ -312,7 +320,10 @@ class Running:
                 done += 1
                 if done % _OFTEN == 0:
                     self._session.hooks.attention()
-                left = motions.at_statement() if same else motions.left_line(start)
+                if inlined is not None:
+                    left = motions.inlined() <= inlined
+                else:
+                    left = motions.at_statement() if same else motions.left_line(start)
                 if left or (unknown and motions.line() is None):
                     return
 

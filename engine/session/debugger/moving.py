@@ -180,12 +180,13 @@ class Moving:
             return True
         depth, start = self._depth(), frames.frame
         line, same = start.line, False
+        around, inlined = frames.depth(0), None
         while True:
             unknown = not over and bool(debugger.settings["step-mode"])
             before = [one.pc for one in frames.all if one.source != TAIL]
-            if not self._moved(cmd.StepLine(over, unknown, same)):
+            if not self._moved(cmd.StepLine(over, unknown, same, inlined)):
                 return False
-            same, same_before = False, same
+            inlined, same, same_before = None, False, same
             here = frames.frame
             if not over and self._depth() > depth and self._is_skipped():
                 if not self._moved(cmd.Finish()):
@@ -203,12 +204,30 @@ class Moving:
             deeper = here.function != start.function or self._depth() > depth
             if not over and deeper and here.line:
                 return self._pass_prologue()
+            if over and self._is_inside_inlined(depth, line):
+                inlined, same = around, True
+                continue
             if self._depth() == depth and here.line and here.function == start.function:
                 again = frames.begins_line(0) and here.line == line and same_before
                 if again or not frames.begins_line(0):
                     same = True  # gdb goes on to where another line begins
+                    if not debugger.places.begins_no_statement(here.pc):
+                        line = here.line  # a jump into the middle of another line's code
                     continue
             return True
+
+    def _is_inside_inlined(self, depth: int, line: int) -> bool:
+        """True in a function that was inlined into the line that is passed.
+
+        Args:
+            depth: of the frame that the step began in.
+            line: of its source that is passed.
+        """
+        frames = self._debugger.frames
+        inner = self._depth() - depth
+        if not inner:
+            return frames.skipped > 0 and frames.frame.line == line
+        return inner > 0 and all(one.inlined for one in frames.all[:inner])
 
     def _left_function(self) -> bool:
         """Leave a function without lines; one that nothing has called is left step by step."""

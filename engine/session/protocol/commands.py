@@ -65,11 +65,13 @@ class StepLine(Struct, frozen=True):
         over: not into functions.
         unknown: into functions without line information, too: their first instruction ends it.
         same: to the next begin of a statement, be it of the same line.
+        inlined: to code that is in no more than so many inlined calls; None for anywhere.
     """
 
     over: bool = False
     unknown: bool = False
     same: bool = False
+    inlined: int | None = None
 
 
 class StepPhase(Struct, frozen=True):
