@@ -89,6 +89,7 @@ class Running:
         wanted: why the guest is to stop as soon as it can, "" for no reason.
         cause: the kind of the reason.
         on_foot: the questions' `looks` is asked behind each instruction; nothing runs freely then.
+        traced: the last motion has ended with a single step, not at a breakpoint.
     """
 
     def __init__(
@@ -124,7 +125,7 @@ class Running:
             self.state, self.reason = RunState.STOPPED, f"core file of a process, {ended}"
         self.origin: Origin | None = ""
         self.wanted, self.cause = "", StopCause.ARRIVED
-        self.on_foot = self._noticed = False
+        self.on_foot = self._noticed = self.traced = False
         probing.watch_stops(self._stopped)
         self._listen()
         self._last_call = ""
@@ -389,7 +390,7 @@ class Running:
         questions, hooks = self._questions, self._session.hooks
         hooks.asked_call = self._called if questions.call is not None else None
         hooks.asked_return = self._returned if questions.returned is not None else None
-        self._over, self._stays = None, stays
+        self._over, self._stays, self.traced = None, stays, False
         try:
             call()
             self._settle()
@@ -455,7 +456,7 @@ class Running:
 
     def _through(self, motion: Motion) -> None:
         """Run until a motion has led to its place."""
-        manager = self._manager
+        manager, self.traced = self._manager, False
         if self.on_foot or self._session.seen not in self._probing.spaces:
             self._on_foot(motion)
             return
@@ -504,7 +505,7 @@ class Running:
     def _step_thread(self) -> None:
         """One instruction of the thread that runs; others run on while it waits in that."""
         machine = self._session.machine
-        thread = machine.current
+        thread, self.traced = machine.current, True
         self._step_to_stop()
         if machine.current is not thread and not self.wanted:
             self._await(thread)

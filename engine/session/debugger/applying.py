@@ -3,7 +3,6 @@
 import re
 import subprocess
 from collections.abc import Callable, Iterable
-from typing import Final
 
 from msgspec import Struct
 
@@ -13,9 +12,8 @@ from engine.language.values import made
 from engine.message_text import bare_name
 from engine.session.debugger.debugger import Debugger, message
 from engine.session.debugger.looking import Looking
+from engine.session.debugger.named_threads import listed_numbers
 from engine.session.debugger.tasks import ThreadVisit, ThreadWords
-
-_MOST: Final = 10_000
 
 
 class ApplyFlags(Struct):
@@ -216,7 +214,7 @@ class ApplyWords:
         if match[1] == "all":
             chosen = chosen[::-1]
         elif not match[1].startswith("all"):
-            chosen = _listed(match[1])
+            chosen = listed_numbers(match[1])
         for number in chosen:
             debugger.breathe()
             tid = every.get(number)
@@ -270,16 +268,3 @@ class ApplyWords:
         )
         debugger.write(done.stdout.decode(errors="replace"))
         debugger.set_convenience("_shell_exitcode", made(INT, done.returncode, "little"))
-
-
-def _listed(text: str) -> list[int]:
-    """The numbers of "1 3-5"; those of gdb's "1.3" are of its only inferior."""
-    found: list[int] = []
-    for word in text.split():
-        first, _, last = word.removeprefix("1.").partition("-")
-        if not first.isdigit() or (last and not last.isdigit()):
-            raise CommandError(f"Invalid thread ID: {text}")
-        if int(last or first) - int(first) > _MOST:
-            raise CommandError(f"{word}: too many numbers")
-        found += range(int(first), int(last or first) + 1)
-    return found

@@ -27,7 +27,6 @@ from engine.session.debugger.stops import (
 from engine.session.inspect.tail_calls import TAIL
 from engine.session.protocol import commands as cmd
 from engine.session.protocol.frames import CALLED
-from engine.session.protocol.kinds import CommandKind, kind_of
 from engine.session.protocol.views import OriginLink, RunState, StopCause
 
 _DIGITS: Final = 20
@@ -57,7 +56,7 @@ class Moving:
         self._debugger = debugger
         self._looking = looking
         self._conditions = PastConditions(debugger)
-        self._alone = self._left_call = False
+        self._left_call = False
         debugger.calls.tell = self.told
         self.at_stop: Callable[[], object] = lambda: None
         self.skips: Callable[[str, str], bool] = lambda function, file: False
@@ -156,9 +155,10 @@ class Moving:
             debugger.need_run()
         count = debugger.value(rest).number if rest else 1
         before = self._activation()
-        for _ in range(count):
-            if not once():
-                return
+        with debugger.stepping():
+            for _ in range(count):
+                if not once():
+                    return
         self._tell_step(before)
 
     def _lines(self, *, over: bool) -> bool:
@@ -319,7 +319,6 @@ class Moving:
         """Run until a function that was called in the program has returned; tell its result."""
         debugger = self._debugger
         before = debugger.thread
-        self._lock(command)
         debugger.move(command)
         if call is None or debugger.calls.returned() is not call:
             if self.told(before):  # in the past, where the registers have been put back
@@ -605,18 +604,8 @@ class Moving:
         """
         debugger = self._debugger
         before = debugger.thread
-        self._lock(command)
         debugger.move(command)
         return self.told(before)
-
-    def _lock(self, command: cmd.Command) -> None:
-        """Have one thread run alone, or not, as `set scheduler-locking` says."""
-        wanted = self._debugger.settings["scheduler-locking"]
-        stepping = kind_of(command) is CommandKind.STEP
-        alone = wanted == "on" or (wanted == "step" and stepping)
-        if alone != self._alone:
-            self._debugger.execute(cmd.StepAlone(on=alone))
-            self._alone = alone
 
     def told(self, before: int) -> bool:
         """Tell the stop, or the end, to which the guest has moved; True if it has arrived.
@@ -631,16 +620,17 @@ class Moving:
             debugger.calls.leave(call)
             return False
         view, reached = debugger.control.view(), debugger.stops.reached
-        news = debugger.threads.news()
-        if debugger.settings["print thread-events"] and not debugger.attached:
-            for line in news:
+        for gone, line in debugger.threads.news():
+            if debugger.settings["print thread-events"] and not debugger.attached:
                 debugger.put(line)
+            self._drop_stops_of(gone)
         if view.state is RunState.ENDED:
             debugger.calls.ended()
             if debugger.control.session.left_standing:
                 self._tell_cut_short(before)
             else:
                 self._ended()
+                self._drop_stops_of(debugger.control.session.machine.first.pid)
             return False
         if view.cause is not StopCause.ARRIVED:
             self._tell_switch(before)
@@ -756,6 +746,17 @@ class Moving:
         debugger.put(f"[Inferior 1 (process {pid}) stopped: {limit}]")
         self._tell_switch(before)
         self._tell_stop()
+
+    def _drop_stops_of(self, tid: int) -> None:
+        """Delete the stops that are for a thread alone, which has ended."""
+        debugger = self._debugger
+        for stop in list(debugger.stops.all.values()):
+            if stop.thread is not None and stop.thread[1] == tid:
+                debugger.stops.delete(stop)
+                debugger.put(
+                    f"Thread-specific breakpoint {stop.number} deleted - thread {stop.thread[0]}"
+                    " no longer in the thread list."
+                )
 
     def _ended(self) -> None:
         """The program is over."""

@@ -166,6 +166,7 @@ THREADS = """\
 #include <sched.h>
 volatile int other, stop;
 static void *work(void *p) { while (!stop) other++; return p; }
+int moves(void) { int a = other; for (int i = 0; i < 20; i++) sched_yield(); return other > a; }
 int main(void)
 {
     pthread_t t;
@@ -194,19 +195,22 @@ def test_other_threads_run_as_is_set(tmp_path: Path, words: tuple[str, ...], run
     (tmp_path / "t.c").write_text(THREADS)
     command = [tool("gcc"), "-g", "-O0", "-static", "-pthread", "-o", "t", "t.c"]
     subprocess.run(command, cwd=tmp_path, check=True)
-    stop = ("break 11", "run", *words)
+    stop = ("break 12", "run", *words)
     out = said(GuestConfig(str(tmp_path / "t")), *stop, "next", "next", "p b > a")
     assert out.endswith(f"$1 = {int(runs)}\n")
+    called = "set scheduler-locking step" in words or runs  # a call is no step
+    out = said(GuestConfig(str(tmp_path / "t")), *stop, "p moves()")
+    assert out.endswith(f"$1 = {int(called)}\n")
 
 
 def test_a_continue_runs_all_threads_where_steps_are_locked(tmp_path: Path) -> None:
     (tmp_path / "t.c").write_text(THREADS)
     command = [tool("gcc"), "-g", "-O0", "-static", "-pthread", "-o", "t", "t.c"]
     subprocess.run(command, cwd=tmp_path, check=True)
-    stop = ("break 11", "run", "next", "break 13", "set scheduler-locking step", "step")
+    stop = ("break 12", "run", "next", "break 14", "set scheduler-locking step", "step")
     config = GuestConfig(str(tmp_path / "t"))
-    assert said(config, *stop, "p b > a").endswith("$1 = 1\n")  # line 11 was over before
-    locked = ("break 11", "break 13", "run", "set scheduler-locking step", "continue", "p b > a")
+    assert said(config, *stop, "p b > a").endswith("$1 = 1\n")  # line 12 was over before
+    locked = ("break 12", "break 14", "run", "set scheduler-locking step", "continue", "p b > a")
     assert said(config, *locked).endswith("$1 = 1\n")
 
 
@@ -216,6 +220,6 @@ def test_a_continue_leaves_other_threads_where_they_are_if_all_are_locked(tmp_pa
     command = [tool("gcc"), "-g", "-O0", "-static", "-pthread", "-o", "t", "t.c"]
     subprocess.run(command, cwd=tmp_path, check=True)
     config = GuestConfig(str(tmp_path / "t"))
-    stop = ("break 11", "break 13", "run", "set scheduler-locking on")
+    stop = ("break 12", "break 14", "run", "set scheduler-locking on")
     out = said(config, *stop, "set var a = other", "continue", "p b > a")
     assert out.endswith("$1 = 0\n")
