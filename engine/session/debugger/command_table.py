@@ -238,6 +238,8 @@ class WordTable:
             Word(("until", "u"), moving.until, moves=True),
             Word(("advance",), moving.advance, moves=True),
             Word(("kill", "k"), moving.kill, moves=True),
+            Word(("detach", "det"), moving.detach, moves=True),
+            Word(("pwd", "pw"), changing.pwd),
             Word(("generate-core-file", "gcore"), tasks.gcore),
             Word(("dump",), dumping.dump),
             Word(("append",), dumping.append),

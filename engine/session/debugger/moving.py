@@ -583,12 +583,40 @@ class Moving:
         debugger = self._debugger
         debugger.need_process()
         pid = debugger.control.session.machine.first.pid
+        self._put_back()
+        debugger.put(f"[Inferior 1 (process {pid}) killed]")
+
+    def detach(self, rest: str) -> None:
+        """Let the program run to its end, whatever it comes by."""
+        debugger = self._debugger
+        debugger.need_run()
+        before, pid = debugger.thread, debugger.control.session.machine.first.pid
+        stops = [one for one in debugger.stops.all.values() if one.on]
+        for stop in stops:
+            debugger.stops.switch(stop, on=False)
+        debugger.started = False  # signals pass
+        try:
+            debugger.move(cmd.Continue())
+        finally:
+            if debugger.state is RunState.ENDED:
+                self._put_back()
+            else:
+                debugger.started = True
+            for stop in stops:
+                debugger.stops.switch(stop, on=True)
+        if debugger.started:  # the user has stopped it
+            self.told(before)
+        else:
+            debugger.put(f"[Inferior 1 (process {pid}) detached]")
+
+    def _put_back(self) -> None:
+        """Put the program back to its beginning; hits count until the next `run`."""
+        debugger = self._debugger
         hits = {stop.number: stop.hits for stop in debugger.stops.all.values()}
         debugger.restart()
-        for number, count in hits.items():  # they are forgotten by the next `run`
+        for number, count in hits.items():
             if number in debugger.stops.all:
                 debugger.stops.all[number].hits = count
-        debugger.put(f"[Inferior 1 (process {pid}) killed]")
 
     # -- stops ------------------------------------------------------------------------------
 
