@@ -648,6 +648,13 @@ class Moving:
             debugger.calls.leave(call)
             return False
         view, reached = debugger.control.view(), debugger.stops.reached
+        if debugger.control.sight.place.in_past:  # hits on the way there have been looked at, too
+            at = {id(one) for one in debugger.stops.at(view.pc)}
+            reached[:] = [
+                one
+                for one in reached
+                if type(one) is not UserBreakpoint or not one.number or id(one) in at
+            ]
         for gone, line in debugger.threads.news():
             if debugger.settings["print thread-events"] and not debugger.attached:
                 debugger.put(line)
