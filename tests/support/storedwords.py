@@ -36,6 +36,22 @@ def unpacked(program: str, folder: Path) -> Path:
     return path
 
 
+def gdb_for(program: Path) -> tuple[str, ...] | None:
+    """gdb as it is used for a program: Rust's with rustc's printers; None where those are not."""
+    if not program.with_name(f"{program.name}.rs").exists():
+        return GDB
+    if shutil.which("rustc") is None:
+        return None
+    asked = ("rustc", "--print", "sysroot")
+    root = subprocess.run(asked, capture_output=True, text=True, check=True).stdout.strip()
+    folder = f"{root}/lib/rustlib/etc"
+    if not Path(folder, "gdb_load_rust_pretty_printers.py").exists():
+        return None
+    path = f"python import sys; sys.path.insert(0, {folder!r})"
+    load = f"source {folder}/gdb_load_rust_pretty_printers.py"
+    return (*GDB, "-iex", path, "-iex", load)
+
+
 def ask(tool: tuple[str, ...], script: str, program: Path) -> list[str]:
     """What a debugger says to each command of a script, masked."""
     words = ["-ex", "set confirm off", "-ex", "set width 0"]
@@ -57,7 +73,7 @@ def ask(tool: tuple[str, ...], script: str, program: Path) -> list[str]:
 
 def masked(text: str, folder: Path) -> str:
     """Without what no two runs share: addresses, ids of threads, widths of columns, folders."""
-    text = re.sub(r"warning: \(Internal error: pc 0x\w+ in read in CU.*\n", "", text)
+    text = re.sub(r"warning: \((?:Internal e|E)rror: pc 0x\w+ in .*\n", "", text)
     text = re.sub(r"^(warning: |.*libthread_db).*\n", "", text, flags=re.MULTILINE)
     text = text.replace(str(folder), "FOLDER")
     text = re.sub(
@@ -100,4 +116,7 @@ if __name__ == "__main__":
 
     with tempfile.TemporaryDirectory() as here:
         name, build = sys.argv[1:3]
-        store(name, build, ask(GDB, name, unpacked(build, Path(here))))
+        path = unpacked(build, Path(here))
+        gdb = gdb_for(path)
+        assert gdb is not None, "rustc has printers for gdb"
+        store(name, build, ask(gdb, name, path))
