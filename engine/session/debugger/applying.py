@@ -9,8 +9,8 @@ from msgspec import Struct
 from engine.errors import CommandError, KprobeTuiError
 from engine.language.value_types import INT
 from engine.language.values import made
-from engine.message_text import bare_name
 from engine.session.debugger.debugger import Debugger, message
+from engine.session.debugger.frame_words import FrameWords
 from engine.session.debugger.looking import Looking
 from engine.session.debugger.named_threads import listed_numbers
 from engine.session.debugger.tasks import ThreadVisit, ThreadWords
@@ -56,9 +56,12 @@ class ApplyWords:
         line: carries a word out.
     """
 
-    def __init__(self, debugger: Debugger, looking: Looking, tasks: ThreadWords) -> None:
+    def __init__(
+        self, debugger: Debugger, looking: Looking, tasks: ThreadWords, frames: FrameWords
+    ) -> None:
         """Apply words to a debugger's guest."""
         self._debugger, self._looking, self._tasks = debugger, looking, tasks
+        self._frames = frames
         self.line: Callable[[str], object] = lambda text: None
         tasks.apply = self._thread_apply
 
@@ -92,39 +95,7 @@ class ApplyWords:
         if word == "apply":
             self._frame_apply(behind)
             return
-        found = None
-        if len(word) > 2 and behind:
-            names = ("level", "function", "address")
-            found = next((one for one in names if one.startswith(word)), None)
-        if found is None:
-            self._looking.frame(rest)
-        elif found == "level":
-            self._looking.frame(behind)
-        else:
-            number = self._of_function(behind) if found == "function" else self._at(behind)
-            self._looking.frame(str(number))
-
-    def _of_function(self, name: str) -> int:
-        debugger = self._debugger
-        self._need_frames()
-        for number, frame in enumerate(debugger.frames.all):
-            if name in (frame.function, bare_name(frame.function)):
-                return number
-        debugger.places.entry(name)  # an error where there is no such function
-        raise CommandError(f'No frame for function "{name}".')
-
-    def _at(self, text: str) -> int:
-        debugger = self._debugger
-        self._need_frames()
-        address = debugger.value(text).as_address
-        for number, frame in enumerate(debugger.frames.all):
-            if frame.cfa == address:
-                return number
-        raise CommandError(f"No frame at address {text}.")
-
-    def _need_frames(self) -> None:
-        if not self._debugger.started or not self._debugger.frames.all:
-            raise CommandError("No registers.")
+        self._looking.frame(str(self._frames.number(rest)) if rest else "")
 
     def _frame_apply(self, rest: str) -> None:
         if not self._debugger.started or not self._debugger.frames.all:

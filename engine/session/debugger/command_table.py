@@ -102,7 +102,8 @@ class WordTable:
         searching = Searching(debugger)
         self._mappings = MappingWords(debugger)
         files = FileWords(debugger, looking)
-        self.applying = applying = ApplyWords(debugger, looking, tasks)
+        framing = FrameWords(debugger)
+        self.applying = applying = ApplyWords(debugger, looking, tasks, framing)
         self.goroutines = goroutines = GoroutineWords(debugger, looking)
         self.skipping = skipping = SkipWords(debugger)
         moving.skips = skipping.skips
@@ -117,7 +118,7 @@ class WordTable:
             Word(("watchpoints", "wat"), tables.info_watchpoints, remote=True),
             Word(("locals",), looking.info_locals, remote=True),
             Word(("args",), looking.info_args, remote=True),
-            Word(("frame", "f"), FrameWords(debugger).info_frame, remote=True),
+            Word(("frame", "f"), framing.info_frame, remote=True),
             Word(("line",), looking.info_line, remote=True),
             Word(("symbol",), looking.info_symbol, remote=True),
             Word(("vtbl",), VirtualTableWords(debugger).info_vtbl, remote=True),

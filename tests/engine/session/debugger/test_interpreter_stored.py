@@ -29,6 +29,7 @@ _WHY: Final = {
     "order": "of two faults another one is told",
     "pieces": "gdb puts a structure together whose parts are in no memory",
     "random": "tables of Rust take their order from random numbers",
+    "reference": "methods that the layout answers give the thing, and gdb a reference to it",
     "safe": "control characters in a program's texts are made fit for a terminal",
     "schedule": "threads take turns by the emulator's clock, on stacks of their own places",
     "settings": "a setting that changes nothing here says so",

@@ -98,3 +98,17 @@ def test_a_program_that_is_let_go_of_ends_by_itself(program: GuestConfig) -> Non
     out = said(program, "break add", "run", "detach", "info threads", "p total", "run", "bt 1")
     assert "[Inferior 1 (process 1000) detached]\nNo threads.\n$1 = 0\n" in out
     assert out.count("Breakpoint 1, add (n=1) at one.c:6") == 2
+
+
+def test_a_frame_is_described_without_being_chosen(program: GuestConfig) -> None:
+    out = said(
+        program,
+        *("break add", "run", "info frame 1", "info frame function main", "info frame level 9"),
+        *("info frame function work", "info frame address 5", "info frame", "frame"),
+    )
+    titles = [line.partition(" at ")[0] for line in out.splitlines() if line[:5] == "Stack"]
+    assert titles == ["Stack frame", "Stack frame", "Stack level 0, frame"]
+    assert out.count(" in main (one.c:16)") == 2
+    assert "! No frame at level 9.\n" in out
+    assert '! No frame for function "work".\n! No frame at address 5.\n' in out
+    assert "#0  add (n=1) at one.c:6" in out
