@@ -211,8 +211,9 @@ class Moving:
                 again = frames.begins_line(0) and here.line == line and same_before
                 if again or not frames.begins_line(0):
                     same = True  # gdb goes on to where another line begins
-                    if not debugger.places.begins_no_statement(here.pc):
-                        line = here.line  # a jump into the middle of another line's code
+                    row = debugger.places.span(here.pc)[0]
+                    if not debugger.places.begins_no_statement(row):
+                        line = here.line  # a jump has led amid another line's code
                     continue
             return True
 
