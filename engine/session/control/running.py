@@ -293,6 +293,7 @@ class Running:
         unknown: bool = False,
         same: bool = False,
         inlined: int | None = None,
+        out: bool = False,
     ) -> None:
         """Run on to another source line.
 
@@ -300,7 +301,8 @@ class Running:
             over: not into functions.
             unknown: into functions without line information, too: their first instruction ends it.
             same: to the next begin of a statement, be it of the same line.
-            inlined: to code that is in no more than so many inlined calls, whatever its line is.
+            inlined: number of inlined calls around: it ends in others, too; None for no interest.
+            out: to code that is in no more inlined calls than that, whatever its line is.
 
         Raises:
             CommandError: the current one is not known.
@@ -321,10 +323,9 @@ class Running:
                 done += 1
                 if done % _OFTEN == 0:
                     self._session.hooks.attention()
-                if inlined is not None:
-                    left = motions.inlined() <= inlined
-                else:
-                    left = motions.at_statement() if same else motions.left_line(start)
+                deeper = inlined is not None and motions.inlined() > inlined
+                left = motions.at_statement() if same else motions.left_line(start)
+                left = not deeper if out else deeper or left
                 if left or (unknown and motions.line() is None):
                     return
 

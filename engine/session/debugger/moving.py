@@ -180,13 +180,13 @@ class Moving:
             return True
         depth, start = self._depth(), frames.frame
         line, same = start.line, False
-        around, inlined = frames.depth(0), None
+        around, out = frames.depth(0), False
         while True:
             unknown = not over and bool(debugger.settings["step-mode"])
             before = [one.pc for one in frames.all if one.source != TAIL]
-            if not self._moved(cmd.StepLine(over, unknown, same, inlined)):
+            if not self._moved(cmd.StepLine(over, unknown, same, around, out)):
                 return False
-            inlined, same, same_before = None, False, same
+            out, same, same_before = False, False, same
             here = frames.frame
             if not over and self._depth() > depth and self._is_skipped():
                 if not self._moved(cmd.Finish()):
@@ -205,8 +205,10 @@ class Moving:
             if not over and deeper and here.line:
                 return self._pass_prologue()
             if over and self._is_inside_inlined(depth, line):
-                inlined, same = around, True
+                out = same = True
                 continue
+            if not over and self._depth() == depth and here.line == line and frames.enter():
+                return True
             if self._depth() == depth and here.line and here.function == start.function:
                 again = frames.begins_line(0) and here.line == line and same_before
                 if again or not frames.begins_line(0):

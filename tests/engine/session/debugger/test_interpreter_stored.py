@@ -21,7 +21,6 @@ _WHY: Final = {
     "folder": "the folder of the source file is not told by the program, and gdb takes its own",
     "functions": "gdb lists functions of its own, and of what is not here",
     "hashes": "names of Rust's functions are told without hashes",
-    "inlined": "gdb takes the first instructions of an inlined function for its caller's line",
     "library": "names inside of libraries, by their debug information, or after the end",
     "main": "Rust's symbols with hashes tell gdb of no main: it goes on to what has called that",
     "more": "gdb cannot answer that",
