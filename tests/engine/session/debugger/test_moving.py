@@ -223,3 +223,38 @@ def test_a_continue_leaves_other_threads_where_they_are_if_all_are_locked(tmp_pa
     stop = ("break 12", "break 14", "run", "set scheduler-locking on")
     out = said(config, *stop, "set var a = other", "continue", "p b > a")
     assert out.endswith("$1 = 0\n")
+
+
+INLINED = """\
+volatile int seen;
+static inline __attribute__((always_inline)) int weigh(int n)
+{
+    seen += n;
+    return seen * 2;
+}
+int main(int argc, char **argv)
+{
+    int a = argc + weigh(argc) + weigh(2);
+    int b = a;
+    return a == b;
+}
+"""
+
+
+def test_next_passes_inlined_functions_and_step_enters_them(tmp_path: Path) -> None:
+    """gdb/infrun.c, process_event_stop_test: "stepping through inlined function"."""
+    (tmp_path / "in.c").write_text(INLINED)
+    command = [tool("gcc"), "-g", "-O0", "-static", "-o", "in", "in.c"]
+    subprocess.run(command, cwd=tmp_path, check=True)
+    config = GuestConfig(str(tmp_path / "in"))
+    over = said(config, "break 9", "run", "next", "next").splitlines()
+    assert over[-2:] == ["10\t    int b = a;", "11\t    return a == b;"]
+    into = said(config, "break 9", "run", "step", "next", "next", "next").splitlines()
+    assert into[-6:-2] == [
+        "weigh (n=2) at in.c:4",
+        "4\t    seen += n;",
+        "5\t    return seen * 2;",
+        into[-3],
+    ]
+    assert into[-3].startswith("main (argc=1, argv=0x")
+    assert into[-2:] == ["9\t    int a = argc + weigh(argc) + weigh(2);", "10\t    int b = a;"]
