@@ -313,7 +313,7 @@ class Running:
             raise CommandError("no line information here; i steps an instruction")
 
         def go() -> None:
-            done = 0
+            done, known = 0, dict[int, int]()
             while not self.wanted and kernel.exit is None:
                 motion = motions.line_call(over=over, unknown=unknown)
                 if motion is not None:
@@ -323,7 +323,7 @@ class Running:
                 done += 1
                 if done % _OFTEN == 0:
                     self._session.hooks.attention()
-                deeper = inlined is not None and motions.inlined() > inlined
+                deeper = inlined is not None and motions.inlined(known) > inlined
                 left = motions.at_statement() if same else motions.left_line(start)
                 left = not deeper if out else deeper or left
                 if left or (unknown and motions.line() is None):
