@@ -87,6 +87,7 @@ class ReplayKernel(Kernel):
         arena: bytes of the recorded guest's physical memory.
         zeroed: pages that were given back since somebody emptied this.
         limit: a tick that no stretch goes beyond the end of; None for none.
+        acting: told of an entry at which the program does not arrive by itself, before it is done.
         turns: numbers of the entries that it has come to at which threads, address spaces or
             mappings have changed.
     """
@@ -119,6 +120,7 @@ class ReplayKernel(Kernel):
         self.arena = arena
         self.zeroed: set[int] = set()
         self.limit: int | None = None
+        self.acting: Callable[[Entry], object] | None = None
         self._tries = 0
         self._stepped = False  # the thread has been let go one instruction since the last entry
         self._known: tuple[int, Entry | None] | None = None
@@ -232,6 +234,8 @@ class ReplayKernel(Kernel):
             self._to_the_cut(thread)
             return
         if self._due(entry) and not held:
+            if self.acting is not None and entry.cause == EntryCause.ANYWHERE:
+                self.acting(entry)
             self._apply(entry)
             return
         thread.memory.sync()

@@ -1,6 +1,7 @@
 """Classes of C++ as their declarations were: who may see a part, methods, typedefs, bases."""
 
-from collections.abc import Iterator
+import re
+from collections.abc import Callable, Iterator
 from typing import Final
 
 from msgspec import Struct
@@ -193,15 +194,24 @@ def _qualifiers(this: Die | None) -> str:
     return found
 
 
-def written_as(kind: DataType, name: str, known: dict[object, str]) -> str:
+def written_as(
+    kind: DataType,
+    name: str,
+    known: dict[object, str],
+    keeps: Callable[[str], bool] = lambda text: False,
+) -> str:
     """A declaration of a thing of a type, its class's own names for types in it.
 
     Args:
         kind: the type.
         name: of the thing, "" for the type alone.
         known: such names, by the key of the type that they stand for (parameters of templates)
-            or by its text (typedefs, which no other name of the same type is).
+            or by its text (typedefs, which no other name of the same type is, and parameters
+            within the name of a template's form).
+        keeps: True for the text of a template's form that has a name of its own.
     """
+    if kind.key in known:
+        return f"{known[kind.key]} {name}".strip()
     bottom = kind
     for _ in range(MAX_CHAIN):
         if not bottom.text.endswith(("&", "*")):
@@ -212,4 +222,22 @@ def written_as(kind: DataType, name: str, known: dict[object, str]) -> str:
     text = kind.declared(name) if name else kind.text
     base = bottom.text.removeprefix("const ").removeprefix("volatile ")
     local = known.get(base) or known.get(bottom.key)
+    if not local and not keeps(base):
+        local = _inside(base, known)
     return text.replace(base, local, 1) if local else text
+
+
+def _inside(text: str, known: dict[object, str]) -> str:
+    """The form of a template with its arguments by their own names; "" without one.
+
+    As in gdb (print_name_maybe_canonical): a name in brackets that stands there alone.
+    """
+    head, bracket, rest = text.partition("<")
+    if not bracket:
+        return ""
+    whole = bracket + rest
+    texts = [one for one in known if isinstance(one, str) and one in rest]
+    for one in sorted(texts, key=len, reverse=True):
+        alone = rf"(?<=[<,( ]){re.escape(one)}(?= ?[>,*&)]| const)"
+        whole = re.sub(alone, known[one], whole)
+    return head + whole

@@ -80,12 +80,12 @@ class LineTable(Struct):
     bodies: list[tuple[int, int]] = field(default_factory=list)
 
     def at(self, address: int) -> tuple[str, int] | None:
-        """The (file, line) of an address; None between rows and for line 0 (no source)."""
+        """The (file, line) of an address; None between rows."""
         index = bisect_right(self.spans, (address, _MAX_UNIT, 0, 0)) - 1
         if index < 0 or address >= self.spans[index][1]:
             return None
         _, _, number, line = self.spans[index]
-        return (self.file(number), line) if line > 0 else None
+        return self.file(number), line
 
     def file(self, number: int) -> str:
         """The path of a file number; "??" for one that does not exist."""
@@ -251,7 +251,7 @@ class LineRow(NamedTuple):
     Attributes:
         address: link address.
         file: number of the file.
-        line: from 1; 0 for code without a line.
+        line: from 1; 0 for code without one.
         is_stmt: a statement begins there.
         is_end: it ends a sequence.
         goes_on: it is the line of the row before, told apart only by number.
@@ -268,15 +268,21 @@ class LineRow(NamedTuple):
 
 
 def _add_sequence(table: LineTable, rows: list[LineRow]) -> None:
+    """Add the rows of a sequence.
+
+    Code of line 0 counts to the line before it, as in gdb (lnp_state_machine::record_line): rustc
+    writes such rows amid the code of a line.
+    """
+    rows = [row for row in rows if row.line > 0 or row.is_end]
     previous = (0, 0, 0)
     spans = table.spans
     begun: LineRow | None = None  # the last statement that begins at this address
     for row, follower in pairwise(rows):
-        if row.is_body and row.line:
+        if row.is_body:
             table.bodies.append((row.address, row.file))
-        if row[:2] == follower[:2] and row.line and follower.line and not follower.is_end:
+        if row[:2] == follower[:2] and not follower.is_end:
             table.doubled.add(row.address)
-        if row.is_stmt and row.line:
+        if row.is_stmt:
             begun = row
             this = (row.file, row.line, row.address)
             if this != previous and not (row.goes_on and this[:2] == previous[:2]):

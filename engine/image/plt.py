@@ -48,6 +48,16 @@ def stubs(image: ElfImage) -> Iterator[tuple[int, int, int, int]]:
             yield section.addr + at, size, symbol, resolver
 
 
+def jump_slots(image: ElfImage) -> dict[int, int]:
+    """The addresses of .got.plt that calls jump through: each slot's symbol number in .dynsym."""
+    arch = architectures.for_elf(image.machine, image.bits, image.byteorder)
+    form = arch.abi.stubs if arch is not None else None
+    if form is None:
+        return {}
+    slots = _slots(image, form, with_data=False)
+    return {slot: number for slot, (number, resolver) in slots.items() if not resolver}
+
+
 def _slots(image: ElfImage, form: LinkageStubs, with_data: bool) -> dict[int, tuple[int, int]]:
     """Map GOT slot -> (symbol number, resolver address), from the relocations."""
     wanted = {form.jump_slot, form.glob_dat} if with_data else {form.jump_slot}

@@ -344,6 +344,18 @@ class SymbolTable:
         found.sort(key=lambda symbol: symbol.address)
         return found
 
+    def jump_slot(self, name: str) -> int | None:
+        """The link address through which calls of another file's function jump."""
+        return self._jump_slots.get(name)
+
+    @cached_property
+    def _jump_slots(self) -> dict[str, int]:
+        dynamic = self._dynamic
+        if dynamic is None:
+            return {}
+        slots = plt.jump_slots(self.image).items()
+        return {dynamic.symbol(at).name: slot for slot, at in slots if at < dynamic.count}
+
     def _stub_at(self, address: int) -> Symbol | None:
         at = bisect_right(self._stubs, address, key=lambda stub: stub.address) - 1
         if at >= 0 and address < self._stubs[at].address + self._stubs[at].size:

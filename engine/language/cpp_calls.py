@@ -8,6 +8,8 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Final
 
+from msgspec.structs import replace
+
 from engine.errors import CommandError
 from engine.image.datatypes import TypeKind
 from engine.image.methods import ClassMethod
@@ -164,15 +166,41 @@ class CppCalls:
         passed = [self.passed(*pair) for pair in zip(given, wanted[1:], strict=True)]
         return self._around.construct(chosen.function.address or 0, kind, passed)
 
-    def _place_of_constructor(self, method: ClassMethod, name: str) -> int | None:
-        """The code of a constructor: whole objects have C1 in the linker's name, bases C2."""
+    def _place_of_constructor(
+        self, method: ClassMethod, name: str, letter: str = "C"
+    ) -> int | None:
+        """The code of a constructor: whole objects have C1 in the linker's name, bases C2.
+
+        Destructors have the `letter` D.
+        """
         if not method.linkage:
             key = method.type.key
             same = (one for one in self._around.functions(name) if one.type.key == key)
             return next((one.address for one in same), None)
-        before, _, behind = method.linkage.rpartition("C4")
-        found = (self._around.linked(f"{before}{mark}{behind}") for mark in ("C1", "C2"))
+        before, _, behind = method.linkage.rpartition(f"{letter}4")
+        names = (f"{before}{letter}{digit}{behind}" for digit in "12")
+        found = (self._around.linked(one) for one in names)
         return next((address for address in found if address is not None), None)
+
+    def _copier(self, value: TypedValue) -> tuple[int, ...]:
+        """The code that copies an object and that ends the copy; empty without such code."""
+        name = bare_type(value.type.resolved.text)
+        own = name.partition("<")[0].rpartition("::")[2]
+        for one in self._members.methods(value, own):
+            address = self._place_of_constructor(one.method, f"{name}::{own}")
+            if address is None:
+                continue
+            wanted, _ = method_value(one.method, address, self._reach).type.resolved.parameters
+            if len(wanted) != 2 or not is_reference(wanted[1]) or wanted[1].text.endswith("&&"):
+                continue
+            if not same_type(wanted[1].resolved.target, value.type):
+                continue
+            ends = (
+                self._place_of_constructor(end.method, f"{name}::~{own}", "D")
+                for end in self._members.methods(value, f"~{own}")
+            )
+            return address, next((end for end in ends if end is not None), 0)
+        return ()
 
     def best(self, candidates: Sequence[Candidate], name: str) -> Candidate:
         """The function that is meant: its parameters fit the arguments best.
@@ -251,7 +279,8 @@ class CppCalls:
             return self._referred(value, kind)
         to = kind.resolved
         if to.kind is TypeKind.RECORD:
-            return self.as_class(value, kind)
+            part = self.as_class(value, kind)
+            return replace(part, copier=self._copier(part)) if part.address else part
         made = self.converted_by_user(value, kind, explicit=False)
         return self.converted(value if made is None else made, kind)
 

@@ -57,6 +57,6 @@ def enumeration_text(kind: CType | DataType) -> str:
         scoped = kind.prefix == f"{head}::"
         word = "enum class" if scoped else "enum"
         head = f"{word} {head}"
-        if kind.prefix or scoped:
-            head += f" : {kind.target.resolved.text}"
+        under = kind.target.resolved.text
+        head += f" : {under}" if under else ""
     return f"{head} {{{', '.join(parts)}}}"

@@ -189,17 +189,7 @@ class FurtherContainers:
 
     def initializers(self, start: TypedValue, length: int) -> Held:
         """A list of initial values by its first one."""
-        found = self.span("std::initializer_list", start, length)
-        at = found.at
-        assert at is not None, "a span has numbers"
-        return Held(
-            found.title,
-            children=lambda: ((f"[{number}]", at(number)) for number in range(length)),
-            named=True,
-            count=length,
-            at=at,
-            points=start,
-        )
+        return self.span("std::initializer_list", start, length)
 
     def span(self, name: str, start: TypedValue, length: int) -> Held:
         """Things that follow each other, by the pointer to the first one."""

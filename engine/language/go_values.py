@@ -150,7 +150,7 @@ class GoReader:
                 found.base = int.from_bytes(value.raw, value.order)
                 if found.base:
                     self._members(
-                        found, parts.channel(value), GoReader(self._around, self._symbol, LONG), 0
+                        found, parts.channel(value), GoReader(self._around, self._symbol, LONG), 1
                     )
             case GoKind.STRUCT:
                 self._structure(found, value, level)

@@ -21,6 +21,7 @@ from engine.language.enumerators import of_type
 from engine.language.format_letters import formatted
 from engine.language.held import Held
 from engine.language.languages import C, Forms
+from engine.language.made_records import constant
 from engine.language.memory_texts import MemoryTexts, marked_error
 from engine.language.operators import whole_of
 from engine.language.print_options import DEFAULT, PrintOptions
@@ -100,7 +101,9 @@ class Printer(Struct, frozen=True):
         kind = value.type.resolved
         if is_reference(value.type):
             inner = self.referred(value)
-            shown = self._container(inner, letter, 0) if letter != "r" else None
+            # gdb's printers see through references to variables, and through no others.
+            seen = letter != "r" and not value.type.resolved.text.endswith("&&")
+            shown = self._container(inner, letter, 0) if seen else None
             if shown is not None:
                 return shown
             at = f"@{value.number:#x}: " if self.options.address else ""
@@ -147,7 +150,9 @@ class Printer(Struct, frozen=True):
         if whole is None or whole.address is None:
             return None
         refers, size = is_reference(value.type), self.around.pointer
-        target = (ct.reference_to if refers else ct.pointer_to)(whole.type, size)
+        fixed = kind.target.text.startswith("const ")
+        own = constant(whole.type) if fixed else whole.type
+        target = (ct.reference_to if refers else ct.pointer_to)(own, size)
         if value.type.text.endswith("* const"):
             target = replace(target, name="* const")
         return self.reach.made(target, whole.address)
@@ -360,6 +365,8 @@ class Printer(Struct, frozen=True):
         if brief is not None:
             return brief
         if is_reference(value.type):
+            if value.type.resolved.text.endswith("&&"):
+                return "..."
             value = self.referred(value)
         containers = Containers(self.around, self.options.elements)
         held = containers.held(value) if containers.knows(value.type) else None

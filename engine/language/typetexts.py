@@ -4,7 +4,7 @@ import re
 from typing import Final
 
 from engine.image.classes import ClassField, ClassParts, class_parts, written_as
-from engine.image.datatypes import Member, TypeKind
+from engine.image.datatypes import DataType, Member, TypeKind
 from engine.image.dietypes import DieType
 from engine.language.enumerators import enumeration_text, is_nameless_enumeration
 from engine.language.layouttexts import HEADING, LayoutText
@@ -30,7 +30,8 @@ def definition_of(kind: CType, flags: TypeFlags = _ALL) -> str:
         return re.sub(r"^type = \?(?= \()", "type = void", _function(kind.resolved, flags))
     base, before, wrap = _base_of(kind)
     if base.kind is TypeKind.RECORD:
-        if not (before or flags.raw) and is_known_by_name(base.text):
+        bare = base is kind.resolved  # a pointer's name is none of those that are known
+        if bare and not (before or flags.raw) and is_known_by_name(base.text):
             return f"type = {wrap(user_type(base.text))}"
         if flags.offsets:
             heading = HEADING if base is kind.resolved and not _is_typedef(kind) else ""
@@ -137,11 +138,10 @@ class _ClassLines:
         self._section = ""
         self._lines: list[str] = []
         own: dict[object, str] = {}
+        known: dict[object, str] = {}
         if not flags.raw:
-            own = {one.key: name for name, one in parts.arguments}
-        known = dict(own)
-        if not flags.raw:
-            known |= parts.own_names
+            own = {key: name for name, one in parts.arguments for key in (one.key, one.text)}
+            known = own | parts.own_names
         shown = [field for field in parts.fields if not field.hidden]
         for field in shown:
             if parts.needs_labels:
@@ -153,9 +153,9 @@ class _ClassLines:
             self._lines.append("")
         for method in methods:
             self._label(method.access)
-            given = [written_as(one, "", known) for one in method.parameters]
+            given = [_written(one, "", known) for one in method.parameters]
             given += ["..."] if method.more else []
-            result = "" if method.result is None else written_as(method.result, "", known) + " "
+            result = "" if method.result is None else _written(method.result, "", known) + " "
             arguments = ", ".join(given) or "void"
             name = f"{method.before}{result}{method.name}({arguments}){method.behind}"
             self._lines.append(f"    {name};")
@@ -164,7 +164,7 @@ class _ClassLines:
         for name, one, access in typedefs:
             if parts.needs_labels:
                 self._label(access)
-            self._lines.append(f"    typedef {written_as(one, name, own)};")
+            self._lines.append(f"    typedef {_written(one, name, own)};")
 
     @property
     def text(self) -> str:
@@ -183,7 +183,12 @@ class _ClassLines:
             return _member(part, 4).removesuffix("\n")
         bits = f" : {field.bits}" if field.bits else ""
         static = "static " if field.static else ""
-        return f"    {static}{written_as(field.type, field.name, known)}{bits};"
+        return f"    {static}{_written(field.type, field.name, known)}{bits};"
+
+
+def _written(kind: DataType, name: str, known: dict[object, str]) -> str:
+    """A declaration in a class; forms of the library's templates keep their own names."""
+    return written_as(kind, name, known, is_known_by_name)
 
 
 def _members(kind: CType, indent: int, *, deeper: bool = True) -> str:

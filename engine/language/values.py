@@ -62,6 +62,8 @@ class TypedValue(Struct, eq=False):
         kept: it is of the history: it stays as it was printed, and nothing is assigned to it.
         pages: memory that is other than the program's, by the address of each page: what a
             function that was called for the value has left there.
+        copier: addresses of the code that makes a copy of an object for a function, and that ends
+            the copy, 0 for none; empty where its bytes are copied, or it is passed itself.
         pieces: of one that is missing: what there is of it all the same, by the first byte of
             each piece.
     """
@@ -74,6 +76,7 @@ class TypedValue(Struct, eq=False):
     label: str = ""
     kept: bool = False
     pages: Mapping[int, bytes] = {}
+    copier: tuple[int, ...] = ()
     pieces: tuple[tuple[int, bytes], ...] = ()
     _raw: bytes | None = None
 

@@ -36,6 +36,22 @@ def unpacked(program: str, folder: Path) -> Path:
     return path
 
 
+def gdb_for(program: Path) -> tuple[str, ...] | None:
+    """gdb as it is used for a program: Rust's with rustc's printers; None where those are not."""
+    if not program.with_name(f"{program.name}.rs").exists():
+        return GDB
+    if shutil.which("rustc") is None:
+        return None
+    asked = ("rustc", "--print", "sysroot")
+    root = subprocess.run(asked, capture_output=True, text=True, check=True).stdout.strip()
+    folder = f"{root}/lib/rustlib/etc"
+    if not Path(folder, "gdb_load_rust_pretty_printers.py").exists():
+        return None
+    path = f"python import sys; sys.path.insert(0, {folder!r})"
+    load = f"source {folder}/gdb_load_rust_pretty_printers.py"
+    return (*GDB, "-iex", path, "-iex", load)
+
+
 def ask(tool: tuple[str, ...], script: str, program: Path) -> list[str]:
     """What a debugger says to each command of a script, masked."""
     words = ["-ex", "set confirm off", "-ex", "set width 0"]
@@ -57,6 +73,7 @@ def ask(tool: tuple[str, ...], script: str, program: Path) -> list[str]:
 
 def masked(text: str, folder: Path) -> str:
     """Without what no two runs share: addresses, ids of threads, widths of columns, folders."""
+    text = re.sub(r"warning: \((?:Internal e|E)rror: pc 0x\w+ in .*\n", "", text)
     text = re.sub(r"^(warning: |.*libthread_db).*\n", "", text, flags=re.MULTILINE)
     text = text.replace(str(folder), "FOLDER")
     text = re.sub(
@@ -68,6 +85,7 @@ def masked(text: str, folder: Path) -> str:
     text = re.sub(r"((?:\bat|address) )0x[0-9a-f]{4,5}\b", r"\1ADDRESS", text)
     text = re.sub(r"\b0x0{11,12}[0-9a-f]{4,5}\b(?= in )", "ADDRESS", text)
     text = re.sub(r"Range 0x[0-9a-f]{4,5}-0x[0-9a-f]{4,5}", "Range ADDRESS-ADDRESS", text)
+    text = re.sub(r"\bexpected=\d{4,}", "expected=N", text)  # a thread that is waited for
     text = re.sub(r"(process|LWP) \d+|Thread \d+\.\d+", "process N", text)
     text = re.sub(r"Thread (ADDRESS|0x[0-9a-f]+) \(\w+ N\)", "process N", text)
     text = re.sub(r"\$\d+ = ", "$N = ", text)
@@ -98,4 +116,7 @@ if __name__ == "__main__":
 
     with tempfile.TemporaryDirectory() as here:
         name, build = sys.argv[1:3]
-        store(name, build, ask(GDB, name, unpacked(build, Path(here))))
+        path = unpacked(build, Path(here))
+        gdb = gdb_for(path)
+        assert gdb is not None, "rustc has printers for gdb"
+        store(name, build, ask(gdb, name, path))

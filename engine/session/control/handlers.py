@@ -398,7 +398,11 @@ _STEPS: Final[dict[type[cmd.Command], Motion]] = {
     cmd.StepInsn: lambda running, given: running.steps(given.count, over=False),
     cmd.StepOver: lambda running, given: running.steps(given.count, over=True),
     cmd.StepLine: lambda running, given: running.step_line(
-        over=given.over, unknown=given.unknown, same=given.same
+        over=given.over,
+        unknown=given.unknown,
+        same=given.same,
+        inlined=given.inlined,
+        out=given.out,
     ),
     cmd.StepPhase: lambda running, _: running.step_phase(),
     cmd.FinishHit: lambda running, _: running.finish_hit(),

@@ -69,6 +69,18 @@ class Motions:
         module = session.seen.modules.at(pc)
         return module.line_at(pc) if module is not None else None
 
+    def inlined(self, known: dict[int, int]) -> int:
+        """The number of inlined calls that pc is in.
+
+        Args:
+            known: of the addresses that one step has come by, which loops come to again.
+        """
+        pc = self._session.cpu.read_register(self._session.arch.roles.pc)
+        if pc not in known:
+            module = self._session.seen.modules.at(pc)
+            known[pc] = len(module.inlined_at(pc)) if module is not None else 0
+        return known[pc]
+
     def left_line(self, start: Line) -> bool:
         """True if pc is at another line now (code without a line is none).
 

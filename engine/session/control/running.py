@@ -89,6 +89,7 @@ class Running:
         wanted: why the guest is to stop as soon as it can, "" for no reason.
         cause: the kind of the reason.
         on_foot: the questions' `looks` is asked behind each instruction; nothing runs freely then.
+        traced: the last motion has ended with a single step, not at a breakpoint.
     """
 
     def __init__(
@@ -124,7 +125,7 @@ class Running:
             self.state, self.reason = RunState.STOPPED, f"core file of a process, {ended}"
         self.origin: Origin | None = ""
         self.wanted, self.cause = "", StopCause.ARRIVED
-        self.on_foot = self._noticed = False
+        self.on_foot = self._noticed = self.traced = False
         probing.watch_stops(self._stopped)
         self._listen()
         self._last_call = ""
@@ -285,13 +286,23 @@ class Running:
             if self.state is not RunState.STOPPED or self.cause is not StopCause.ARRIVED:
                 break
 
-    def step_line(self, *, over: bool, unknown: bool = False, same: bool = False) -> None:
+    def step_line(
+        self,
+        *,
+        over: bool,
+        unknown: bool = False,
+        same: bool = False,
+        inlined: int | None = None,
+        out: bool = False,
+    ) -> None:
         """Run on to another source line.
 
         Args:
             over: not into functions.
             unknown: into functions without line information, too: their first instruction ends it.
             same: to the next begin of a statement, be it of the same line.
+            inlined: number of inlined calls around: it ends in others, too; None for no interest.
+            out: to code that is in no more inlined calls than that, whatever its line is.
 
         Raises:
             CommandError: the current one is not known.
@@ -302,7 +313,7 @@ class Running:
             raise CommandError("no line information here; i steps an instruction")
 
         def go() -> None:
-            done = 0
+            done, known = 0, dict[int, int]()
             while not self.wanted and kernel.exit is None:
                 motion = motions.line_call(over=over, unknown=unknown)
                 if motion is not None:
@@ -312,7 +323,9 @@ class Running:
                 done += 1
                 if done % _OFTEN == 0:
                     self._session.hooks.attention()
+                deeper = inlined is not None and motions.inlined(known) > inlined
                 left = motions.at_statement() if same else motions.left_line(start)
+                left = not deeper if out else deeper or left
                 if left or (unknown and motions.line() is None):
                     return
 
@@ -378,7 +391,7 @@ class Running:
         questions, hooks = self._questions, self._session.hooks
         hooks.asked_call = self._called if questions.call is not None else None
         hooks.asked_return = self._returned if questions.returned is not None else None
-        self._over, self._stays = None, stays
+        self._over, self._stays, self.traced = None, stays, False
         try:
             call()
             self._settle()
@@ -444,7 +457,7 @@ class Running:
 
     def _through(self, motion: Motion) -> None:
         """Run until a motion has led to its place."""
-        manager = self._manager
+        manager, self.traced = self._manager, False
         if self.on_foot or self._session.seen not in self._probing.spaces:
             self._on_foot(motion)
             return
@@ -493,7 +506,7 @@ class Running:
     def _step_thread(self) -> None:
         """One instruction of the thread that runs; others run on while it waits in that."""
         machine = self._session.machine
-        thread = machine.current
+        thread, self.traced = machine.current, True
         self._step_to_stop()
         if machine.current is not thread and not self.wanted:
             self._await(thread)

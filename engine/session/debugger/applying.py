@@ -3,20 +3,18 @@
 import re
 import subprocess
 from collections.abc import Callable, Iterable
-from typing import Final
 
 from msgspec import Struct
 
 from engine.errors import CommandError, KprobeTuiError
 from engine.language.value_types import INT
 from engine.language.values import made
-from engine.message_text import bare_name
 from engine.session.debugger.debugger import Debugger
+from engine.session.debugger.frame_words import FrameWords
 from engine.session.debugger.looking import Looking
+from engine.session.debugger.named_threads import listed_numbers
 from engine.session.debugger.output import message
 from engine.session.debugger.tasks import ThreadVisit, ThreadWords
-
-_MOST: Final = 10_000
 
 
 class ApplyFlags(Struct):
@@ -60,11 +58,12 @@ class ApplyWords:
         debugger: Debugger,
         looking: Looking,
         tasks: ThreadWords,
+        frames: FrameWords,
         line: Callable[[str], object],
     ) -> None:
         """Apply words to a debugger's guest; `line` carries one out."""
         self._debugger, self._looking, self._tasks = debugger, looking, tasks
-        self._line = line
+        self._frames, self._line = frames, line
 
     # -- one word, several times ------------------------------------------------------------
 
@@ -96,39 +95,7 @@ class ApplyWords:
         if word == "apply":
             self._frame_apply(behind)
             return
-        found = None
-        if len(word) > 2 and behind:
-            names = ("level", "function", "address")
-            found = next((one for one in names if one.startswith(word)), None)
-        if found is None:
-            self._looking.frame(rest)
-        elif found == "level":
-            self._looking.frame(behind)
-        else:
-            number = self._of_function(behind) if found == "function" else self._at(behind)
-            self._looking.frame(str(number))
-
-    def _of_function(self, name: str) -> int:
-        debugger = self._debugger
-        self._need_frames()
-        for number, frame in enumerate(debugger.frames.all):
-            if name in (frame.function, bare_name(frame.function)):
-                return number
-        debugger.places.entry(name)  # an error where there is no such function
-        raise CommandError(f'No frame for function "{name}".')
-
-    def _at(self, text: str) -> int:
-        debugger = self._debugger
-        self._need_frames()
-        address = debugger.value(text).as_address
-        for number, frame in enumerate(debugger.frames.all):
-            if frame.cfa == address:
-                return number
-        raise CommandError(f"No frame at address {text}.")
-
-    def _need_frames(self) -> None:
-        if not self._debugger.started or not self._debugger.frames.all:
-            raise CommandError("No registers.")
+        self._looking.frame(str(self._frames.number(rest)) if rest else "")
 
     def _frame_apply(self, rest: str) -> None:
         if not self._debugger.started or not self._debugger.frames.all:
@@ -228,7 +195,7 @@ class ApplyWords:
         if match[1] == "all":
             chosen = chosen[::-1]
         elif not match[1].startswith("all"):
-            chosen = _listed(match[1])
+            chosen = listed_numbers(match[1])
         for number in chosen:
             debugger.output.breathe()
             tid = every.get(number)
@@ -282,16 +249,3 @@ class ApplyWords:
         )
         debugger.write(done.stdout.decode(errors="replace"))
         debugger.kept.set("_shell_exitcode", made(INT, done.returncode, "little"))
-
-
-def _listed(text: str) -> list[int]:
-    """The numbers of "1 3-5"; those of gdb's "1.3" are of its only inferior."""
-    found: list[int] = []
-    for word in text.split():
-        first, _, last = word.removeprefix("1.").partition("-")
-        if not first.isdigit() or (last and not last.isdigit()):
-            raise CommandError(f"Invalid thread ID: {text}")
-        if int(last or first) - int(first) > _MOST:
-            raise CommandError(f"{word}: too many numbers")
-        found += range(int(first), int(last or first) + 1)
-    return found

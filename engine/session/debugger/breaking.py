@@ -13,8 +13,8 @@ from engine.session.debugger.stops import BreakLocation, UserBreakpoint, UserSto
 
 _MOST: Final = 10_000
 """Numbers of a range."""
-_OF_THREAD: Final = re.compile(r"(.*?)(?:^|\s+)thread\s+(\S+)\s*")
-"""A place with the thread that a breakpoint is for."""
+OF_THREAD: Final = re.compile(r"(.*?)(?:^|\s+)thread\s+(\S+)\s*")
+"""A place or an expression with the thread that a stop is for."""
 
 
 class Breaking:
@@ -44,7 +44,7 @@ class Breaking:
         match = re.match(r"(.*?)(?:^|\s+)if\b(.*)$", rest)
         text, condition = (match[1], match[2].strip()) if match else (rest, "")
         debugger = self._debugger
-        if match := _OF_THREAD.fullmatch(text):
+        if match := OF_THREAD.fullmatch(text):
             text, stop.thread = match[1], debugger.threads.named(match[2])
         stop.wanted = debugger.wanted(text)
         try:

@@ -18,7 +18,7 @@ from engine.session.debugger.signal_rules import (
     signal_number,
     signal_text,
 )
-from engine.session.debugger.stops import BreakLocation, UserBreakpoint, UserStop
+from engine.session.debugger.stops import BreakLocation, Catchpoint, UserBreakpoint, UserStop
 
 _EXCEPTIONS: Final = {
     "throw": ("__cxa_throw", "exception thrown"),
@@ -29,34 +29,6 @@ _PANIC: Final = "rust-panic"
 _KINDS: Final = ("syscall", "signal", "fork", "vfork", "exec", *_EXCEPTIONS, _PANIC)
 _PANICS: Final = "Rust panic"
 _ANY, _STANDARD = "<any signal>", "<standard signals>"
-
-
-class Catchpoint(UserStop, kw_only=True):
-    """A stop at something that happens.
-
-    Attributes:
-        catches: "syscall", "signal", "fork", "vfork" or "exec".
-        names: of system calls or signals in the order they were given; empty for all.
-    """
-
-    name: ClassVar[str] = "catchpoint"
-    catches: str
-    names: tuple[str, ...] = ()
-
-    @property
-    def kind(self) -> str:
-        """The words of `info breakpoints` for it."""
-        return "catchpoint"
-
-    @property
-    def what(self) -> str:
-        """The last column of `info breakpoints`."""
-        if self.catches == "syscall":
-            many = "s" if len(self.names) > 1 else ""
-            return f'syscall{many} "{", ".join(self.names) or "<any syscall>"}" '
-        if self.catches == "signal":
-            return f'signal{"s" if len(self.names) > 1 else ""} "{" ".join(self.names)}" '
-        return self.catches
 
 
 class ExceptionCatch(UserBreakpoint, kw_only=True):

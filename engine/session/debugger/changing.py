@@ -114,6 +114,10 @@ class Changing:
 
     # -- source files -----------------------------------------------------------------------
 
+    def pwd(self, rest: str) -> None:
+        """Say in which folder files and commands of the host are looked for."""
+        self._debugger.put(f"Working directory {os.getcwd()}.")
+
     def directory(self, rest: str) -> None:
         """Look for source files in folders, too: directory [FOLDER...]; none: in no others."""
         sources = self._debugger.settings.sources

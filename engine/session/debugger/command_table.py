@@ -121,7 +121,8 @@ class WordTable:
         searching = Searching(debugger)
         self._mappings = MappingWords(debugger)
         files = FileWords(debugger, looking)
-        applying = ApplyWords(debugger, looking, tasks, line)
+        framing = FrameWords(debugger)
+        applying = ApplyWords(debugger, looking, tasks, framing, line)
         goroutines = GoroutineWords(debugger, looking, line)
         describing = DescribingWords(debugger, looking)
         dumping, listing = DumpWords(debugger), looking.listing
@@ -134,7 +135,7 @@ class WordTable:
             Word(("watchpoints", "wat"), tables.info_watchpoints, remote=True),
             Word(("locals",), looking.info_locals, remote=True),
             Word(("args",), looking.info_args, remote=True),
-            Word(("frame", "f"), FrameWords(debugger).info_frame, remote=True),
+            Word(("frame", "f"), framing.info_frame, remote=True),
             Word(("line",), looking.info_line, remote=True),
             Word(("symbol",), looking.info_symbol, remote=True),
             Word(("vtbl",), VirtualTableWords(debugger).info_vtbl, remote=True),
@@ -255,6 +256,8 @@ class WordTable:
             Word(("until", "u"), moving.until, moves=True),
             Word(("advance",), moving.advance, moves=True),
             Word(("kill", "k"), moving.kill, moves=True),
+            Word(("detach", "det"), moving.detach, moves=True),
+            Word(("pwd", "pw"), changing.pwd),
             Word(("generate-core-file", "gcore"), tasks.gcore),
             Word(("dump",), dumping.dump),
             Word(("append",), dumping.append),

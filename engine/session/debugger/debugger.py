@@ -2,8 +2,8 @@
 
 import re
 import shlex
-from collections.abc import Callable
-from contextlib import nullcontext
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
 from functools import partial
 from typing import Final
 
@@ -144,6 +144,7 @@ class Debugger:
         self._stored: tuple[Session, bool, StoredProgram] | None = None
         self.arguments = shlex.join(control.config.args)
         self._expanding = False
+        self._steps = self._alone = False
         self.expand: Callable[[str], str] = lambda text: text
         self.watches: Callable[[], str] = lambda: ""
         control.questions.looks = self._looks
@@ -260,12 +261,30 @@ class Debugger:
         with self._guard():
             return self.control.loop.carry_out(command)
 
+    @contextmanager
+    def stepping(self) -> Iterator[None]:
+        """Let `set scheduler-locking step` hold for the motions of a step (schedlock_applies)."""
+        before, self._steps = self._steps, True
+        try:
+            yield
+        finally:
+            self._steps = before
+
+    def _lock(self) -> None:
+        """Have one thread run alone, or not, as `set scheduler-locking` says."""
+        wanted = self.settings["scheduler-locking"]
+        alone = wanted == "on" or (wanted == "step" and self._steps)
+        if alone != self._alone:
+            self.execute(cmd.StepAlone(on=alone))
+            self._alone = alone
+
     def move(self, command: cmd.Command) -> str:
         """Have it move; what it came to. What held for the place where it stood is forgotten.
 
         Raises:
             KprobeTuiError: it cannot.
         """
+        self._lock()
         self.stops.reached.clear()
         self.signal = 0
         self.pending.clear()

@@ -27,6 +27,10 @@ _PROCESSES: Final = (
     " looks at one"
 )
 _INTERFACE: Final = "the interface is kprobe-tui GUEST, without --batch"
+_FOLDER: Final = (
+    "files are looked for in the folder that `pwd` says, in which all began; --cwd DIR is the"
+    " program's"
+)
 _HOST: Final = "`shell COMMAND` runs it"
 
 _WORDS: Final[dict[str, str]] = {
@@ -56,7 +60,6 @@ _WORDS: Final[dict[str, str]] = {
     ),
     **dict.fromkeys(("core-file", "core"), _CORE),
     **dict.fromkeys(("attach", "target"), _OTHER_PROCESSES),
-    "detach": "`continue` lets the program run to its end, `kill` ends it",
     **dict.fromkeys(
         ("inferior", "add-inferior", "clone-inferior", "remove-inferiors"), _PROCESSES
     ),
@@ -67,8 +70,8 @@ _WORDS: Final[dict[str, str]] = {
     "explore": "`print` shows a value with its parts, `ptype` its type",
     "maintenance": "`info files` lists sections, `info line` shows line tables",
     "mt": "`info files` lists sections, `info line` shows line tables",
-    **dict.fromkeys(("make", "cd", "edit"), _HOST),
-    "pwd": "`shell pwd` says it",
+    **dict.fromkeys(("make", "edit"), _HOST),
+    "cd": _FOLDER,
     "sharedlibrary": "symbols of all libraries are read when they are asked for",
     "nosharedlibrary": "symbols of all libraries are read when they are asked for",
     "stop": "`define hook-stop` is carried out at each stop",

@@ -2,6 +2,7 @@
 
 from engine.errors import CommandError
 from engine.language.languages import LANGUAGE_NAMES
+from engine.message_text import bare_name
 from engine.session.debugger.debugger import Debugger
 from engine.session.debugger.frames import shown_function
 from engine.session.inspect.saved_registers import saved_registers
@@ -16,19 +17,67 @@ class FrameWords:
         """Describe those of a debugger's guest."""
         self._debugger = debugger
 
+    def number(self, rest: str) -> int:
+        """The number of the frame that words name: N, level N, function NAME, address A.
+
+        Raises:
+            CommandError: there is none.
+        """
+        debugger = self._debugger
+        word, _, behind = rest.partition(" ")
+        behind = behind.strip()
+        names = ("level", "function", "address") if len(word) > 2 and behind else ()
+        kind = next((one for one in names if one.startswith(word)), "")
+        if not debugger.started or not debugger.frames.all:
+            raise CommandError("No registers.")
+        if kind == "function":
+            return self._of_function(behind)
+        if kind == "address":
+            return self._at(behind)
+        return debugger.value(behind if kind else rest).number
+
+    def _of_function(self, name: str) -> int:
+        debugger = self._debugger
+        for number, frame in enumerate(debugger.frames.all):
+            if name in (frame.function, bare_name(frame.function)):
+                return number
+        debugger.places.entry(name)  # an error where there is no such function
+        raise CommandError(f'No frame for function "{name}".')
+
+    def _at(self, text: str) -> int:
+        debugger = self._debugger
+        address = debugger.value(text).as_address
+        for number, frame in enumerate(debugger.frames.all):
+            if frame.cfa == address:
+                return number
+        raise CommandError(f"No frame at address {text}.")
+
     def info_frame(self, rest: str) -> None:
-        """The frame's place in memory, who has called it, and where registers are saved."""
+        """Tell where a frame lies: info frame [N|level N|function NAME|address A]."""
         debugger, frames = self._debugger, self._debugger.frames
-        if rest and not rest.isdigit():
-            debugger.value(rest)  # complains of names that mean nothing
         if not debugger.started or not frames.all:
+            if rest:
+                debugger.value(rest)  # complains of names that mean nothing
             raise CommandError("No stack.")
+        if not rest:
+            self._describe(f"Stack level {frames.selected}, frame")
+            return
+        before = frames.selected
+        frames.select(self.number(rest))
+        try:
+            self._describe("Stack frame")
+        finally:
+            frames.selected = before
+
+    def _describe(self, title: str) -> None:
+        """Tell of the frame that is looked at: who has called it, and where it saves registers."""
+        debugger, frames = self._debugger, self._debugger.frames
         number, frame = frames.selected, frames.frame
         session, put = debugger.control.session, debugger.put
         roles = session.arch.roles
         scope = frames.scope()
         callers = frames.all[number + 1 :]
-        put(f"Stack level {number}, frame at {frame.cfa or 0:#x}:")
+        put(f"{title} at {frame.cfa or 0:#x}:")
         name = f" in {shown_function(frame.function)}" if frame.function else ""
         file = debugger.files.written(frame.file)
         where = f" ({file}:{frame.line})" if file else ""

@@ -25,7 +25,6 @@ from engine.session.debugger.stops import (
 from engine.session.inspect.tail_calls import TAIL
 from engine.session.protocol import commands as cmd
 from engine.session.protocol.frames import CALLED
-from engine.session.protocol.kinds import CommandKind, kind_of
 from engine.session.protocol.views import OriginLink, RunState, StopCause
 
 _DIGITS: Final = 20
@@ -68,7 +67,6 @@ class Moving:
         self._debugger = debugger
         self._looking = looking
         self._conditions = PastConditions(debugger)
-        self._alone = False
 
     # -- running ----------------------------------------------------------------------------
 
@@ -164,9 +162,10 @@ class Moving:
             debugger.need_run()
         count = debugger.value(rest).number if rest else 1
         before = self.reports.activation()
-        for _ in range(count):
-            if not once():
-                return
+        with debugger.stepping():
+            for _ in range(count):
+                if not once():
+                    return
         self.reports.tell_step(before)
 
     def _lines(self, *, over: bool) -> bool:
@@ -188,12 +187,13 @@ class Moving:
             return True
         depth, start = self._depth(), frames.frame
         line, same = start.line, False
+        around, out = frames.depth(0), False
         while True:
             unknown = not over and bool(debugger.settings["step-mode"])
             before = [one.pc for one in frames.all if one.source != TAIL]
-            if not self._moved(cmd.StepLine(over, unknown, same)):
+            if not self._moved(cmd.StepLine(over, unknown, same, around, out)):
                 return False
-            same, same_before = False, same
+            out, same, same_before = False, False, same
             here = frames.frame
             if not over and self._depth() > depth and self._is_skipped():
                 if not self._moved(cmd.Finish()):
@@ -211,12 +211,33 @@ class Moving:
             deeper = here.function != start.function or self._depth() > depth
             if not over and deeper and here.line:
                 return self._pass_prologue()
+            if over and self._is_inside_inlined(depth, line):
+                out = same = True
+                continue
+            if not over and self._depth() == depth and here.line == line and frames.enter():
+                return True
             if self._depth() == depth and here.line and here.function == start.function:
                 again = frames.begins_line(0) and here.line == line and same_before
                 if again or not frames.begins_line(0):
                     same = True  # gdb goes on to where another line begins
+                    row = debugger.places.span(here.pc)[0]
+                    if not debugger.places.begins_no_statement(row):
+                        line = here.line  # a jump has led amid another line's code
                     continue
             return True
+
+    def _is_inside_inlined(self, depth: int, line: int) -> bool:
+        """True in a function that was inlined into the line that is passed.
+
+        Args:
+            depth: of the frame that the step began in.
+            line: of its source that is passed.
+        """
+        frames = self._debugger.frames
+        inner = self._depth() - depth
+        if not inner:
+            return frames.skipped > 0 and frames.frame.line == line
+        return inner > 0 and all(one.inlined for one in frames.all[:inner])
 
     def _left_function(self) -> bool:
         """Leave a function without lines; one that nothing has called is left step by step."""
@@ -281,7 +302,6 @@ class Moving:
         """Run until a function that was called in the program has returned; tell its result."""
         debugger = self._debugger
         before = debugger.thread
-        self._lock(command)
         debugger.move(command)
         if call is None or debugger.calls.returned() is not call:
             if self.reports.told(before):  # in the past, where the registers have been put back
@@ -546,12 +566,40 @@ class Moving:
         debugger = self._debugger
         debugger.need_process()
         pid = debugger.control.session.machine.first.pid
+        self._put_back()
+        debugger.put(f"[Inferior 1 (process {pid}) killed]")
+
+    def detach(self, rest: str) -> None:
+        """Let the program run to its end, whatever it comes by."""
+        debugger = self._debugger
+        debugger.need_run()
+        before, pid = debugger.thread, debugger.control.session.machine.first.pid
+        stops = [one for one in debugger.stops.all.values() if one.on]
+        for stop in stops:
+            debugger.stops.switch(stop, on=False)
+        debugger.started = False  # signals pass
+        try:
+            debugger.move(cmd.Continue())
+        finally:
+            if debugger.state is RunState.ENDED:
+                self._put_back()
+            else:
+                debugger.started = True
+            for stop in stops:
+                debugger.stops.switch(stop, on=True)
+        if debugger.started:  # the user has stopped it
+            self.reports.told(before)
+        else:
+            debugger.put(f"[Inferior 1 (process {pid}) detached]")
+
+    def _put_back(self) -> None:
+        """Put the program back to its beginning; hits count until the next `run`."""
+        debugger = self._debugger
         hits = {stop.number: stop.hits for stop in debugger.stops.all.values()}
         debugger.restart()
-        for number, count in hits.items():  # they are forgotten by the next `run`
+        for number, count in hits.items():
             if number in debugger.stops.all:
                 debugger.stops.all[number].hits = count
-        debugger.put(f"[Inferior 1 (process {pid}) killed]")
 
     # -- stops ------------------------------------------------------------------------------
 
@@ -567,18 +615,8 @@ class Moving:
         """
         debugger = self._debugger
         before = debugger.thread
-        self._lock(command)
         debugger.move(command)
         return self.reports.told(before)
-
-    def _lock(self, command: cmd.Command) -> None:
-        """Have one thread run alone, or not, as `set scheduler-locking` says."""
-        wanted = self._debugger.settings["scheduler-locking"]
-        stepping = kind_of(command) is CommandKind.STEP
-        alone = wanted == "on" or (wanted == "step" and stepping)
-        if alone != self._alone:
-            self._debugger.execute(cmd.StepAlone(on=alone))
-            self._alone = alone
 
     def signal(self, rest: str) -> None:
         """Go on with a signal, or with 0 without the one that has stopped the program."""

@@ -8,6 +8,8 @@ from engine.errors import CommandError
 from engine.linux.thread import Thread
 from engine.session.control.control import Control
 
+_MOST: Final = 10_000
+"""Numbers of a range."""
 _NEWS: Final = 1 << 14
 """Lines on threads that are kept until somebody asks; front ends with lists never do."""
 
@@ -28,7 +30,7 @@ class NamedThreads:
         self._control = control
         self._numbers: dict[int, int] = {}
         self._names: dict[int, str] = {}
-        self._news: deque[str] = deque(maxlen=_NEWS)
+        self._news: deque[tuple[int, str]] = deque(maxlen=_NEWS)
         moments = control.session.machine.moments
         moments.started.append(self._began)
         moments.leaving.append(self._leaves)
@@ -39,15 +41,18 @@ class NamedThreads:
         self._numbers.setdefault(machine.first.pid, len(self._numbers) + 1)
         self._numbers.setdefault(thread.tid, len(self._numbers) + 1)
         if maker.pid == thread.pid == machine.first.pid:
-            self._news.append(f"[New Thread {thread.pid}.{thread.tid}]")
+            self._news.append((0, f"[New Thread {thread.pid}.{thread.tid}]"))
 
     def _leaves(self, thread: Thread, with_process: bool) -> None:
         """A thread ends."""
         if thread.tid != thread.pid == self._control.session.machine.first.pid:
-            self._news.append(f"[Thread {thread.pid}.{thread.tid} exited]")
+            self._news.append((thread.tid, f"[Thread {thread.pid}.{thread.tid} exited]"))
 
-    def news(self) -> list[str]:
-        """Lines on the threads of the first process that have come and gone since."""
+    def news(self) -> list[tuple[int, str]]:
+        """Lines on the threads of the first process that have come and gone since.
+
+        Those of threads that are gone have their ids.
+        """
         found = list(self._news)
         self._news.clear()
         return found
@@ -66,7 +71,7 @@ class NamedThreads:
             CommandError: there is none.
         """
         match = re.fullmatch(r"(?:1\.)?(\d+)", word)
-        if match is None:
+        if match is None or not int(match[1]):
             raise CommandError(f"Invalid thread ID: {word}")
         tid = self.numbers().get(int(match[1]))
         if tid is None:
@@ -82,8 +87,15 @@ class NamedThreads:
 
     def name(self, tid: int) -> str:
         """The name that the user has given a thread, or its own."""
-        own = self._control.session.machine.comms.get(tid, b"").decode(errors="replace")
-        return self._names.get(tid, own)
+        return self._names.get(tid) or self.own_name(tid)
+
+    def own_name(self, tid: int) -> str:
+        """The name that the program has given a thread."""
+        return self._control.session.machine.comms.get(tid, b"").decode(errors="replace")
+
+    def given_name(self, tid: int) -> str:
+        """The name that the user has given a thread; "" for none."""
+        return self._names.get(tid, "")
 
     def rename(self, name: str) -> None:
         """Call the thread that is looked at something else; "" for its own name."""
@@ -101,3 +113,22 @@ class NamedThreads:
             return ""
         number = next((n for n, tid in numbers.items() if tid == here), 0)
         return f'Thread {number} "{self.name(here)}"'
+
+
+def listed_numbers(text: str) -> list[int]:
+    """The numbers of "1 3-5"; those of gdb's "1.3" are of its only inferior.
+
+    Raises:
+        CommandError: something there is no number.
+    """
+    found: list[int] = []
+    for word in text.split():
+        first, _, last = word.removeprefix("1.").partition("-")
+        if not first.isdigit() or not int(first) or (last and not last.isdigit()):
+            raise CommandError(f"Invalid thread ID: {text}")
+        if int(last or first) < int(first):
+            raise CommandError("inverted range")
+        if int(last or first) - int(first) > _MOST:
+            raise CommandError(f"{word}: too many numbers")
+        found += range(int(first), int(last or first) + 1)
+    return found

@@ -177,12 +177,20 @@ class PlaceFinder:
         return self._files.variables(module).block_at(link)
 
     def begun_at(self, address: int) -> list[BlockKey]:
-        """The inlined copies around an address that begin there, the innermost first."""
+        """The inlined copies around an address that begin there, the innermost first.
+
+        Each of their ranges is a begin (gdb/inline-frame.c, block_starting_point_at).
+        """
         module = self._seen().modules.at(address)
         block = self._block(module, address - module.bias) if module is not None else None
+        if module is None or block is None or not block.functions[0].inlined:
+            return []
+        link = address - module.bias
+        before = self._block(module, link - 1)
+        around = {one.key for one in before.functions} if before is not None else set()
         found: list[BlockKey] = []
-        for one in block.functions if module is not None and block is not None else ():
-            if not one.inlined or module is None or one.start + module.bias != address:
+        for one in block.functions:
+            if not one.inlined or (one.start != link and one.key in around):
                 break
             found.append((module.name, *one.key))
         return found

@@ -26,7 +26,7 @@ from engine.session.debugger.script import ScriptLine
 from engine.session.debugger.stops import UserBreakpoint, UserStop
 from engine.session.guest.called_frames import CalledFrame
 from engine.session.guest.calling import CallOutcome
-from engine.session.guest.entering import CallArguments, enter
+from engine.session.guest.entering import CallArguments, CopiedObject, enter
 from engine.session.protocol import commands as cmd
 from engine.session.protocol.frames import CALLED, GuestFrame
 from engine.session.protocol.views import RunState, StopCause
@@ -112,8 +112,13 @@ class ProgramCalls:
             CommandError: it cannot be called.
         """
         self._debugger.control.check_calls()
-        whole = tuple(self._kept_text(one) for one in given.whole)
-        return self._called(address, replace(given, whole=whole), results)
+        whole = tuple(self._kept(one) for one in given.whole)
+        outcome = self._called(address, replace(given, whole=whole), results)
+        for one, place in zip(given.whole, whole, strict=True):
+            copied = isinstance(one, CopiedObject) and place != one.address
+            if isinstance(one, CopiedObject) and copied and one.destructor:
+                self._called(one.destructor, CallArguments((place,)), ())
+        return outcome
 
     def _called(self, address: int, given: CallArguments, results: tuple[str, ...]) -> CallOutcome:
         debugger = self._debugger
@@ -344,16 +349,26 @@ class ProgramCalls:
         place = debugger.places.at(address)
         return debugger.stops.add_own(place, lambda: machine.current.tid == call.thread)
 
-    def _kept_text(self, given: int | bytes) -> int | bytes:
-        """An argument that a function may keep the address of: in memory that malloc has given."""
-        allocate = self._function(_ALLOCATOR) if isinstance(given, bytes) else None
-        if not isinstance(given, bytes) or allocate is None:
+    def _kept(self, given: int | bytes | CopiedObject) -> int | bytes:
+        """An argument that a function may keep the address of: in memory that malloc has given.
+
+        An object that its class copies is copied there (gdb/infcall.c, value_arg_coerce).
+        """
+        if isinstance(given, int):
             return given
+        itself = given.address if isinstance(given, CopiedObject) else given
+        size = given.size if isinstance(given, CopiedObject) else len(given)
+        allocate = self._function(_ALLOCATOR)
+        if allocate is None:
+            return itself
         result = self._debugger.control.session.arch.linux.result
-        made = self._called(allocate, CallArguments((len(given),)), (result,))
+        made = self._called(allocate, CallArguments((size,)), (result,))
         address = made.registers[result]
         if not address:
-            return given
+            return itself
+        if isinstance(given, CopiedObject):
+            self._called(given.constructor, CallArguments((address, given.address)), ())
+            return address
         with self._debugger.control.changed():
             self._debugger.control.session.machine.current.memory.write(address, given)
         return address

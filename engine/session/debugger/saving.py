@@ -3,13 +3,14 @@
 from collections.abc import Callable, Iterator
 
 from engine.errors import CommandError
-from engine.session.debugger.catching import Catchpoint, ExceptionCatch
+from engine.session.debugger.catching import ExceptionCatch
 from engine.session.debugger.debugger import Debugger
 from engine.session.debugger.output import TROUBLE, message
 from engine.session.debugger.script import ScriptLine, commands_of, lines_of
 from engine.session.debugger.stops import (
     ACCESSES,
     READS,
+    Catchpoint,
     DynamicPrint,
     UserBreakpoint,
     UserProbe,

@@ -7,12 +7,14 @@ from typing import Final, NamedTuple
 from engine.errors import CommandError, GuestFaultError
 from engine.guest.modules import Module
 from engine.image.names import NamedEntry
+from engine.language.typetexts import definition_of
 from engine.language.value_types import INT, VOID, pointer_to
 from engine.language.values import made
 from engine.message_text import bare_name
 from engine.session.debugger.debugger import Debugger
 from engine.session.debugger.word_arguments import split_arguments, split_format
 
+_NAMELESS: Final = "{...}"
 _SIZES: Final = {"b": 1, "h": 2, "w": 4, "g": 8}
 POINTER: Final = pointer_to(VOID)
 _PIECE: Final = 1 << 20
@@ -173,6 +175,8 @@ class Searching:
                 if of_type is not None and not of_type.search(one.type.text):
                     continue
                 path = (module.lines.file_of(one.unit, one.file) or "") if one.line else ""
+                if kind == "function" and not path and one.address is not None:
+                    path = (module.lines.line_at(one.address) or ("", 0))[0]  # an assembler's
                 text = _declaration(kind, one)
                 rows.setdefault(path if whole else debugger.files.written(path), set()).add(
                     (one.signature or one.name, one.line, text)
@@ -195,7 +199,8 @@ class Searching:
             debugger.put("")
             debugger.put(f"File {path}:")
             for _, line, text in sorted(rows[path], key=_order):
-                debugger.put(f"{line}:\t{text}")
+                for part in (f"{line}:\t{text}" if line else f"\t{text}").split("\n"):
+                    debugger.put(part)
         if rows.get(""):
             debugger.put("")
             for _, _, text in sorted(rows[""]):
@@ -218,15 +223,20 @@ class Searching:
     def _undescribed(
         self, kind: str, pattern: re.Pattern[str], known: set[str]
     ) -> list[tuple[int, str]]:
-        """The names that only symbol tables know, by address."""
+        """The names that only symbol tables know, by address.
+
+        Of functions, those in no file's code: another name of a function with debug information
+        is none of them (gdb/symtab.c, add_matching_msymbols).
+        """
         found: set[tuple[int, str]] = set()
+        code = kind == "function"
         for module in self._modules():
             for symbol in module.symbols:
-                of_kind = symbol.is_function == (kind == "function")
                 if (
-                    of_kind
-                    and bare_name(symbol.demangled) not in known
+                    symbol.is_function == code
                     and pattern.search(symbol.demangled)
+                    and bare_name(symbol.demangled) not in known
+                    and not (code and module.lines.line_at(symbol.address))
                 ):
                     found.add((symbol.address + module.bias, symbol.demangled))
         return sorted(found)
@@ -283,4 +293,9 @@ def _declaration(kind: str, one: NamedEntry) -> str:
         text = one.type.resolved.target.declared(one.signature)
     else:
         text = one.type.declared(one.name).replace("const const ", "const ", 1)
+        if kind == "function":
+            text = re.sub(r"^\? ", "void ", text)
+        elif _NAMELESS in text:  # its members are told, as it has no name
+            whole = definition_of(one.type)
+            text = text.replace(_NAMELESS, whole[whole.index("{") : whole.rindex("}") + 1])
     return f"{'' if one.external else 'static '}{text};"

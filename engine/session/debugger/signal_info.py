@@ -1,6 +1,5 @@
 """`$_siginfo`: what a signal that has stopped the program tells (gdb/linux-tdep.c)."""
 
-import struct
 from functools import cache
 from typing import TYPE_CHECKING, Final
 
@@ -9,14 +8,20 @@ from engine.language import value_types as ct
 from engine.language.made_records import MadeAlias, MadeRecord, struct_of, union_of, vector_of
 from engine.language.value_types import CType
 from engine.language.values import TypedValue
-from engine.linux.signals import SIGTRAP
+from engine.linux.signals import SI_KERNEL, SIGTRAP, info_fault, info_kill
+from engine.session.debugger.stops import STEPPED, Catchpoint, UserWatchpoint
 
 if TYPE_CHECKING:
     from engine.session.debugger.debugger import Debugger
 
 _SIZE: Final = 128
-_SI_KERNEL: Final = 128
-"""si_code of a breakpoint of x86."""
+_TRAP_BRKPT, _TRAP_TRACE, _TRAP_HWBKPT = 1, 2, 4
+"""si_code of SIGTRAP (asm-generic/siginfo.h)."""
+_SYSCALL: Final = SIGTRAP | 0x80
+"""si_code at a system call (PTRACE_O_TRACESYSGOOD)."""
+_EVENTS: Final = {"fork": 1, "vfork": 2, "exec": 4}
+"""Events of ptrace; si_code is SIGTRAP and the event in the next byte (kernel/signal.c)."""
+_X86: Final = ("x86_64", "i386")
 
 
 def _alias(name: str, kind: CType) -> CType:
@@ -72,17 +77,31 @@ def siginfo_type(pointer: int) -> MadeRecord:
 
 
 def siginfo(debugger: "Debugger") -> TypedValue:
-    """Return the siginfo of the selected thread; void where no signal has."""
+    """Return the siginfo of the thread that has stopped; void without a process."""
     if not debugger.started:
         return TypedValue(ct.VOID, lambda: b"", order=debugger.scope.order)
     session = debugger.control.session
     kept = session.machine.current.kept_signal
-    order = debugger.scope.order
-    if kept is not None:
-        raw = kept.item.info
-    elif debugger.stops.reached:
-        raw = struct.pack(f"{'<' if order == 'little' else '>'}iii", SIGTRAP, 0, _SI_KERNEL)
-    else:
-        return TypedValue(ct.VOID, lambda: b"", order=order)
+    raw = kept.item.info if kept is not None else _trap(debugger)
     whole = raw.ljust(_SIZE, b"\0")[:_SIZE]
+    order = debugger.scope.order
     return TypedValue(siginfo_type(session.arch.bits // 8), lambda: whole, order=order)
+
+
+def _trap(debugger: "Debugger") -> bytes:
+    """The SIGTRAP by which a debugger's tracee stands: what has stopped it, and where."""
+    session, reached = debugger.control.session, debugger.stops.reached
+    thread = session.machine.current
+    caught = next((one.catches for one in reached if isinstance(one, Catchpoint)), "")
+    if caught:
+        code = SIGTRAP | _EVENTS[caught] << 8 if caught in _EVENTS else _SYSCALL
+        return info_kill(SIGTRAP, code, thread.pid, thread.uid)
+    pc = session.cpu.read_register(session.arch.roles.pc)
+    watched = [one for one in reached if isinstance(one, UserWatchpoint) and not one.temporary]
+    if any(one.sense is not STEPPED for one in watched):
+        return info_fault(SIGTRAP, _TRAP_HWBKPT, pc)
+    if watched or debugger.control.sight.here.running.traced:
+        return info_fault(SIGTRAP, _TRAP_TRACE, pc)
+    if session.arch.name in _X86:
+        return info_fault(SIGTRAP, SI_KERNEL, 0)  # int3 tells no address
+    return info_fault(SIGTRAP, _TRAP_BRKPT, pc)

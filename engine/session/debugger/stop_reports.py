@@ -52,16 +52,24 @@ class StopReports:
             debugger.calls.leave(call)
             return False
         view, reached = debugger.control.view(), debugger.stops.reached
-        news = debugger.threads.news()
-        if debugger.settings["print thread-events"] and not debugger.attached:
-            for line in news:
+        if debugger.control.sight.place.in_past:  # hits on the way there have been looked at, too
+            at = {id(one) for one in debugger.stops.at(view.pc)}
+            reached[:] = [
+                one
+                for one in reached
+                if type(one) is not UserBreakpoint or not one.number or id(one) in at
+            ]
+        for gone, line in debugger.threads.news():
+            if debugger.settings["print thread-events"] and not debugger.attached:
                 debugger.put(line)
+            self._drop_stops_of(gone)
         if view.state is RunState.ENDED:
             debugger.calls.ended()
             if debugger.control.session.left_standing:
                 self._tell_cut_short(before)
             else:
                 self._ended()
+                self._drop_stops_of(debugger.control.session.machine.first.pid)
             return False
         if view.cause is not StopCause.ARRIVED:
             self._tell_switch(before)
@@ -193,6 +201,17 @@ class StopReports:
         debugger.put(f"[Inferior 1 (process {pid}) stopped: {limit}]")
         self._tell_switch(before)
         self.tell_place()
+
+    def _drop_stops_of(self, tid: int) -> None:
+        """Delete the stops that are for a thread alone, which has ended."""
+        debugger = self._debugger
+        for stop in list(debugger.stops.all.values()):
+            if stop.thread is not None and stop.thread[1] == tid:
+                debugger.stops.delete(stop)
+                debugger.put(
+                    f"Thread-specific breakpoint {stop.number} deleted - thread {stop.thread[0]}"
+                    " no longer in the thread list."
+                )
 
     def _ended(self) -> None:
         """The program is over."""

@@ -218,6 +218,34 @@ class UserWatchpoint(UserStop, kw_only=True):
         return self.text
 
 
+class Catchpoint(UserStop, kw_only=True):
+    """A stop at something that happens.
+
+    Attributes:
+        catches: "syscall", "signal", "fork", "vfork" or "exec".
+        names: of system calls or signals in the order they were given; empty for all.
+    """
+
+    name: ClassVar[str] = "catchpoint"
+    catches: str
+    names: tuple[str, ...] = ()
+
+    @property
+    def kind(self) -> str:
+        """The words of `info breakpoints` for it."""
+        return "catchpoint"
+
+    @property
+    def what(self) -> str:
+        """The last column of `info breakpoints`."""
+        if self.catches == "syscall":
+            many = "s" if len(self.names) > 1 else ""
+            return f'syscall{many} "{", ".join(self.names) or "<any syscall>"}" '
+        if self.catches == "signal":
+            return f'signal{"s" if len(self.names) > 1 else ""} "{" ".join(self.names)}" '
+        return self.catches
+
+
 class DynamicPrint(UserBreakpoint, kw_only=True):
     """A place at which values are printed, and where nothing stops: `dprintf`.
 

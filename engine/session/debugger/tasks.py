@@ -6,6 +6,7 @@ from engine.errors import CommandError
 from engine.linux.signals import SIGTRAP
 from engine.session.debugger.debugger import Debugger
 from engine.session.debugger.looking import Looking
+from engine.session.debugger.named_threads import listed_numbers
 from engine.session.debugger.signal_rules import signal_name, signal_text
 from engine.session.guest.core_writing import write_core
 from engine.session.protocol import commands as cmd
@@ -58,16 +59,18 @@ class ThreadWords:
         debugger.put(f"Saved corefile {path}")
 
     def info_threads(self, rest: str) -> None:
-        """All threads, and where they are: info threads [NUMBER...]."""
+        """All threads, and where they are: info threads [-gid] [NUMBER...]."""
         debugger = self._debugger
+        option = re.match(r"-gid(?:\s+|$)", rest)
+        rest = rest[option.end() :] if option else rest
+        wanted = listed_numbers(rest)
         if not debugger.started:
-            debugger.put("No threads.")
+            debugger.put(f"No threads match '{rest}'." if rest else "No threads.")
             return
         chosen = debugger.thread
-        wanted = rest.split()
         rows: list[tuple[str, str, str, str]] = []
         for number, tid in debugger.threads.numbers().items():
-            if wanted and str(number) not in wanted:
+            if wanted and number not in wanted:
                 continue
             with ThreadVisit(debugger, tid):
                 frame = (
@@ -75,10 +78,14 @@ class ThreadWords:
                 )
             mark = "*" if tid == chosen else " "
             rows.append((mark, str(number), debugger.threads.text(tid, with_name=True), frame))
-        wide = max((len(row[2]) for row in rows), default=0)
-        debugger.put(f"  Id   {'Target Id':<{wide}} Frame ")
+        if not rows:
+            debugger.put(f"No threads match '{rest}'.")
+            return
+        wide = max(len(row[2]) for row in rows)
+        debugger.put(f"  Id   {'GId  ' if option else ''}{'Target Id':<{wide}} Frame ")
         for mark, shown, text, frame in rows:
-            debugger.put(f"{mark} {shown:<4} {text:<{wide}} {frame}")
+            whole = f"{shown:<4} " if option else ""  # there is one inferior
+            debugger.put(f"{mark} {shown:<4} {whole}{text:<{wide}} {frame}")
 
     def thread(self, rest: str) -> None:
         """Look at another thread, or name the one that is looked at, or find some by name."""
@@ -99,9 +106,9 @@ class ThreadWords:
             self._find(behind.strip())
             return
         word = str(debugger.value(rest).number) if rest.startswith("$") else rest
-        _, tid = debugger.threads.named(word)
+        number, tid = debugger.threads.named(word)
         self._choose(tid)
-        debugger.put(f"[Switching to thread {rest} ({debugger.threads.text()})]")
+        debugger.put(f"[Switching to thread {number} ({debugger.threads.text()})]")
         self._looking.show_frame()
 
     def _find(self, rest: str) -> None:
@@ -113,9 +120,13 @@ class ThreadWords:
             raise CommandError(f"Invalid regexp: {error}") from None
         found = False
         for number, tid in debugger.threads.numbers().items():
-            name, target = debugger.threads.name(tid), debugger.threads.text(tid)
-            for what, text in (("name", name), ("target id", target)):
-                if pattern.search(text):
+            threads = debugger.threads
+            for what, text in (
+                ("name", threads.given_name(tid)),
+                ("target name", threads.own_name(tid)),
+                ("target id", threads.text(tid)),
+            ):
+                if text and pattern.search(text):
                     debugger.put(f"Thread {number} has {what} '{text}'")
                     found = True
         if not found:

@@ -76,9 +76,13 @@ class VirtualTableWords:
     def real_type(self, text: str) -> str:
         """The class of the object behind an expression, `geo::Square *`; "" where nobody says.
 
+        As in gdb an address that is taken leads nowhere: the expression is not evaluated.
+
         Raises:
             CommandError: the expression means nothing.
         """
+        if text.strip().startswith("&"):
+            return ""
         scope = self._debugger.scope
         reach = Reach(scope)
         value = self._debugger.value(text)
@@ -92,4 +96,5 @@ class VirtualTableWords:
         elif not mark and not text.strip().isidentifier():
             return ""
         whole = ClassMembers(scope, reach).whole(inner)
-        return f"{bare_type(whole.type.text)}{mark}" if whole is not None else ""
+        fixed = "const " * (bool(mark) and inner.type.text.startswith("const "))
+        return f"{fixed}{bare_type(whole.type.text)}{mark}" if whole is not None else ""

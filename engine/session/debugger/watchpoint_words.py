@@ -17,6 +17,7 @@ from engine.guest.watched import WatchedRange
 from engine.image.datatypes import TypeKind
 from engine.language.value_types import INT
 from engine.language.values import TypedValue, made
+from engine.session.debugger.breaking import OF_THREAD
 from engine.session.debugger.debugger import Debugger
 from engine.session.debugger.output import TROUBLE
 from engine.session.debugger.stops import (
@@ -77,7 +78,7 @@ class Watching:
     # -- words ------------------------------------------------------------------------------
 
     def watch(self, rest: str) -> None:
-        """Stop where the value of an expression changes: watch [-l] EXPR [if CONDITION]."""
+        """Stop where the value changes: watch [-l] EXPR [if CONDITION] [thread NUMBER]."""
         self._add(rest, CHANGES)
 
     def rwatch(self, rest: str) -> None:
@@ -90,16 +91,21 @@ class Watching:
 
     def _add(self, rest: str, sense: Sense) -> None:
         debugger = self._debugger
+        thread: tuple[int, int] | None = None
+        if of := OF_THREAD.fullmatch(rest):
+            rest, thread = of[1], debugger.threads.named(of[2])
         fixed = re.match(r"-l(?:ocation)?(\s+|$)", rest)
         match = re.match(r"(.*?)\s+if\b(.*)$", rest[fixed.end() :] if fixed else rest)
         text, condition = (match[1], match[2].strip()) if match else (rest, "")
         if match is None and fixed:
             text = rest[fixed.end() :]
         text = text.strip()
+        if condition and OF_THREAD.fullmatch(text):
+            raise CommandError("Junk at end of command.")
         if not text:
             raise CommandError("Argument required (expression to compute).")
         shown = f"-location {text}" if fixed else text
-        stop = UserWatchpoint(sense=sense, text=shown, arm=lambda on: None)
+        stop = UserWatchpoint(sense=sense, text=shown, arm=lambda on: None, thread=thread)
         one = _WatchState(stop, "" if fixed else text)
         stop.arm = partial(self._arm, one)
         self._examine(one, text, fixed=fixed is not None)

@@ -17,19 +17,35 @@ _RED_ZONE: Final = 512
 _ALIGNED: Final = 16
 
 
+class CopiedObject(Struct, frozen=True):
+    """An object that a function takes by value, and that only its class can copy.
+
+    Attributes:
+        address: of the object, which is passed itself where no copy is made.
+        size: of it, in bytes.
+        constructor: address of the code that copies it.
+        destructor: address of the code that ends the copy; 0 for none.
+    """
+
+    address: int
+    size: int
+    constructor: int
+    destructor: int
+
+
 class CallArguments(Struct, frozen=True):
     """Arguments of a call.
 
     Attributes:
         whole: numbers and pointers, cut to a register; bytes are put on the stack, and their
-            address is the argument.
+            address is the argument, as is that of an object.
         real: floating-point numbers as the bits of their registers.
         stack: values that are passed on the stack.
         room: bytes that the caller gives for the result, whose address is passed; 0 for none.
         makes: a constructor is called: the room is its object, and its address the first argument.
     """
 
-    whole: tuple[int | bytes, ...] = ()
+    whole: tuple[int | bytes | CopiedObject, ...] = ()
     real: tuple[int, ...] = ()
     stack: tuple[bytes, ...] = ()
     room: int = 0
@@ -94,7 +110,7 @@ def enter(
             memory.write(sp, one)
             whole.append(sp)
         else:
-            whole.append(one)
+            whole.append(one.address if isinstance(one, CopiedObject) else one)
     arguments = arch.probes.arguments
     calls = arch.abi.calls
     vectors = 0 if calls is None or calls.own_format else len(calls.vectors)

@@ -10,7 +10,7 @@ from engine.image.datatypes import DataType, TypeKind
 from engine.image.rust_passing import RUST, rust_parts
 from engine.image.valueshapes import UnknownShapeError, shape_of
 from engine.language.values import Order, TypedValue
-from engine.session.guest.entering import CallArguments
+from engine.session.guest.entering import CallArguments, CopiedObject
 
 
 def passed_arguments(
@@ -46,7 +46,7 @@ class _Passed:
 
     def __init__(self, arch: Arch, *, is_rust: bool) -> None:
         self._arch, self._is_rust = arch, is_rust
-        self.whole: list[int | bytes] = []
+        self.whole: list[int | bytes | CopiedObject] = []
         self.real: list[int] = []
         self.stack: list[bytes] = []
 
@@ -81,9 +81,11 @@ class _Passed:
         except UnknownShapeError as error:
             raise CommandError(str(error)) from error
         raw = value.raw
-        # No copy constructor is called: the function has the object itself.
-        plain = value.address is not None and not value.pages
-        whole = value.address if plain and value.address is not None else raw
+        whole: int | bytes | CopiedObject = raw
+        if value.address is not None and not value.pages:
+            whole = value.address
+            if value.copier:
+                whole = CopiedObject(value.address, len(raw), *value.copier)
         by_reference = shape.by_reference or calls.by_reference or self._is_rust
         parts = of_rust if self._is_rust else None if shape.by_reference else divide(shape)
         if parts is None:

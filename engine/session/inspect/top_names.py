@@ -9,6 +9,7 @@ from engine.image.dies import Unit
 from engine.image.names import GlobalNames
 from engine.image.scopes import Variable
 from engine.language import value_types as ct
+from engine.language.made_records import MadeAlias
 from engine.language.value_types import CType, MadeType
 from engine.language.values import MemoryPlace, Order, TypedValue, made
 from engine.linux.space import AddressSpace
@@ -17,6 +18,8 @@ from engine.session.inspect.stored_program import StoredProgram
 
 _UNKNOWN_TEXT: Final = MadeType(TypeKind.FUNCTION, 1, ct.UNKNOWN_FUNCTION)
 _UNKNOWN_CHOICE: Final = MadeType(TypeKind.FUNCTION, 1, ct.UNKNOWN_CHOICE)
+_SLOT: Final = "@got.plt"
+_FROM_SLOT: Final = "<text from jump slot in .got.plt, no debug info>"
 _UNKNOWN_DATA: Final = MadeType(TypeKind.OTHER, 0, ct.UNKNOWN_DATA)
 
 
@@ -122,6 +125,16 @@ class TopNames:
         ):  # before its library is there
             for symbol in module.symbols.find_all(f"{name}@plt"):
                 return self.fixed(_UNKNOWN_TEXT, symbol.address + module.bias)
+        return self._jump_slot(name) if name.endswith(_SLOT) else None
+
+    def _jump_slot(self, name: str) -> TypedValue | None:
+        """The pointer that calls of another file's function jump through: printf@got.plt."""
+        for module in self._files.modules(self._module, self._space):
+            slot = module.symbols.jump_slot(name.removesuffix(_SLOT))
+            if slot is not None:
+                to = ct.pointer_to(_UNKNOWN_TEXT, module.image.bits // 8)
+                kind = MadeAlias(to.kind, to.size, _FROM_SLOT, made_of=to)
+                return self.fixed(kind, slot + module.bias)
         return None
 
     def _type_of_code(self, module: Module, link: int) -> CType | None:

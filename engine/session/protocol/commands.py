@@ -65,11 +65,16 @@ class StepLine(Struct, frozen=True):
         over: not into functions.
         unknown: into functions without line information, too: their first instruction ends it.
         same: to the next begin of a statement, be it of the same line.
+        inlined: number of the inlined calls around the frame that is stepped in: it ends in
+            others, too; None for no interest in them.
+        out: to code that is in no more inlined calls than that, whatever its line is.
     """
 
     over: bool = False
     unknown: bool = False
     same: bool = False
+    inlined: int | None = None
+    out: bool = False
 
 
 class StepPhase(Struct, frozen=True):

@@ -155,6 +155,24 @@ def test_lines_of_the_guests(guests: Path, arch: str) -> None:
     assert lines.image.damage.found() == ()
 
 
+def test_code_of_line_0_counts_to_the_line_before(compiler: str, tmp_path: Path) -> None:
+    """rustc writes line 0 amid the code of a line, and gdb does not keep such rows."""
+    (tmp_path / "prog.c").write_text(SOURCE)
+    subprocess.run([compiler, "-O0", "-g", "-S", "prog.c"], cwd=tmp_path, check=True)
+    code = (tmp_path / "prog.s").read_text()
+    call = "\tcall\ttwice\n"
+    if call not in code:
+        pytest.skip("not the assembly of x86-64")
+    (tmp_path / "prog.s").write_text(code.replace(call, f"\t.loc 1 0 0\nzero:\n{call}"))
+    subprocess.run([compiler, "prog.s", "-o", "prog"], cwd=tmp_path, check=True)
+    image = ElfImage.open(tmp_path / "prog")
+    zero = SymbolTable(image).find("zero")
+    assert zero is not None
+    lines = Lines(image)
+    assert lines.line_at(zero.address) == (str(tmp_path / "prog.c"), 11)
+    assert not lines.begins_statement(zero.address)
+
+
 def test_no_debug_information_is_no_answer(tiny: bytes) -> None:
     lines = Lines(ElfImage.from_bytes(tiny, "tiny"), ())
     assert lines.line_at(0x401000) is None

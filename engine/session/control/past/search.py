@@ -11,7 +11,7 @@ from engine.arch.plan import Rules
 from engine.cpu.base import StopKind
 from engine.errors import ProbeRejectedError
 from engine.guest.watched import WatchedRange
-from engine.history.journal import EntryCause
+from engine.history.journal import Entry, EntryCause, Op
 from engine.history.timeline import Moment, Timeline
 from engine.probes.kprobe import Kprobe
 from engine.session.guest.past import PastSession
@@ -298,6 +298,23 @@ class StopSearch:
 
             return Watch(told, [replace(one) for one in place.ranges])
 
+        def acting(entry: Entry) -> None:
+            """Note a hit where the user has led the program elsewhere before it went on.
+
+            No probe is hit there: its instruction is not carried out.
+            """
+            what = {op[0] for op in entry.ops}
+            moment = Moment(kernel.at, entry.clock, entry.pc)
+            pc = Op.REGISTER, self._session.arch.roles.pc
+            moved = any(tuple(op[:2]) == pc for op in entry.ops)
+            by_kernel = what & {Op.SIGNAL, Op.SWITCHING}
+            if not moved or by_kernel or not start <= moment < end or (first and moment == start):
+                return
+            for place in places:
+                if place.address == entry.pc and place.accepts():
+                    hits.append((moment, place))
+                    return
+
         watching = [watched(place) for place in watches]
         self._session.watchpoints.add(watching)
         planted: list[Kprobe] = []
@@ -311,10 +328,12 @@ class StopSearch:
                         continue
                     planted.append(probe)
                     break
+            kernel.acting = acting
             self._timeline.run_to_tick(
                 end.at, end.clock, until=lambda: (first and bool(hits)) or self._cut()
             )
         finally:
+            kernel.acting = None
             for probe in planted:
                 manager.unregister(probe)
             self._session.watchpoints.remove(watching)

@@ -2,10 +2,9 @@
 
 from typing import Final
 
-from engine.session.debugger.catching import Catchpoint
 from engine.session.debugger.output import TROUBLE
 from engine.session.debugger.signal_rules import signal_name, signal_text
-from engine.session.debugger.stops import UserStop, UserWatchpoint
+from engine.session.debugger.stops import Catchpoint, UserStop, UserWatchpoint
 from engine.session.protocol import events as ev
 from engine.session.protocol.views import ModuleView, RunState, StopCause
 from engine.session.serve.commandline import RecordedEvents

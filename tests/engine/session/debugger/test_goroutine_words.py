@@ -77,3 +77,14 @@ def test_goroutines_are_listed_and_looked_at() -> None:
     assert "main.place " in found["thread 3"]
     assert found["goroutine 99 bt"] == "! No goroutine 99."
     assert found["goroutine all"] == "! goroutine NUMBER [WORD], or goroutine all WORD"
+
+
+@pytest.mark.slow
+def test_who_waits_in_a_channel_is_named_and_not_written_out() -> None:
+    """As delve has it: two steps into what a channel points at."""
+    program = go_program("states")
+    (listed,) = answered(program, "info goroutines")
+    number = next(row for row in listed.split("\n") if "in main.receives at" in row).split()[0]
+    *_, shown = answered(program, f"goroutine {number}", "frame function main.receives", "p c")
+    assert "first: *(*sudog<int>)(0x" in shown
+    assert "recvq: waitq<int> {" in shown

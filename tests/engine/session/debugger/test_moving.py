@@ -166,6 +166,7 @@ THREADS = """\
 #include <sched.h>
 volatile int other, stop;
 static void *work(void *p) { while (!stop) other++; return p; }
+int moves(void) { int a = other; for (int i = 0; i < 20; i++) sched_yield(); return other > a; }
 int main(void)
 {
     pthread_t t;
@@ -194,19 +195,22 @@ def test_other_threads_run_as_is_set(tmp_path: Path, words: tuple[str, ...], run
     (tmp_path / "t.c").write_text(THREADS)
     command = [tool("gcc"), "-g", "-O0", "-static", "-pthread", "-o", "t", "t.c"]
     subprocess.run(command, cwd=tmp_path, check=True)
-    stop = ("break 11", "run", *words)
+    stop = ("break 12", "run", *words)
     out = said(GuestConfig(str(tmp_path / "t")), *stop, "next", "next", "p b > a")
     assert out.endswith(f"$1 = {int(runs)}\n")
+    called = "set scheduler-locking step" in words or runs  # a call is no step
+    out = said(GuestConfig(str(tmp_path / "t")), *stop, "p moves()")
+    assert out.endswith(f"$1 = {int(called)}\n")
 
 
 def test_a_continue_runs_all_threads_where_steps_are_locked(tmp_path: Path) -> None:
     (tmp_path / "t.c").write_text(THREADS)
     command = [tool("gcc"), "-g", "-O0", "-static", "-pthread", "-o", "t", "t.c"]
     subprocess.run(command, cwd=tmp_path, check=True)
-    stop = ("break 11", "run", "next", "break 13", "set scheduler-locking step", "step")
+    stop = ("break 12", "run", "next", "break 14", "set scheduler-locking step", "step")
     config = GuestConfig(str(tmp_path / "t"))
-    assert said(config, *stop, "p b > a").endswith("$1 = 1\n")  # line 11 was over before
-    locked = ("break 11", "break 13", "run", "set scheduler-locking step", "continue", "p b > a")
+    assert said(config, *stop, "p b > a").endswith("$1 = 1\n")  # line 12 was over before
+    locked = ("break 12", "break 14", "run", "set scheduler-locking step", "continue", "p b > a")
     assert said(config, *locked).endswith("$1 = 1\n")
 
 
@@ -216,6 +220,41 @@ def test_a_continue_leaves_other_threads_where_they_are_if_all_are_locked(tmp_pa
     command = [tool("gcc"), "-g", "-O0", "-static", "-pthread", "-o", "t", "t.c"]
     subprocess.run(command, cwd=tmp_path, check=True)
     config = GuestConfig(str(tmp_path / "t"))
-    stop = ("break 11", "break 13", "run", "set scheduler-locking on")
+    stop = ("break 12", "break 14", "run", "set scheduler-locking on")
     out = said(config, *stop, "set var a = other", "continue", "p b > a")
     assert out.endswith("$1 = 0\n")
+
+
+INLINED = """\
+volatile int seen;
+static inline __attribute__((always_inline)) int weigh(int n)
+{
+    seen += n;
+    return seen * 2;
+}
+int main(int argc, char **argv)
+{
+    int a = argc + weigh(argc) + weigh(2);
+    int b = a;
+    return a == b;
+}
+"""
+
+
+def test_next_passes_inlined_functions_and_step_enters_them(tmp_path: Path) -> None:
+    """gdb/infrun.c, process_event_stop_test: "stepping through inlined function"."""
+    (tmp_path / "in.c").write_text(INLINED)
+    command = [tool("gcc"), "-g", "-O0", "-static", "-o", "in", "in.c"]
+    subprocess.run(command, cwd=tmp_path, check=True)
+    config = GuestConfig(str(tmp_path / "in"))
+    over = said(config, "break 9", "run", "next", "next").splitlines()
+    assert over[-2:] == ["10\t    int b = a;", "11\t    return a == b;"]
+    into = said(config, "break 9", "run", "step", "next", "next", "next").splitlines()
+    assert into[-6:-2] == [
+        "weigh (n=2) at in.c:4",
+        "4\t    seen += n;",
+        "5\t    return seen * 2;",
+        into[-3],
+    ]
+    assert into[-3].startswith("main (argc=1, argv=0x")
+    assert into[-2:] == ["9\t    int a = argc + weigh(argc) + weigh(2);", "10\t    int b = a;"]

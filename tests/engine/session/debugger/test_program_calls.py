@@ -205,6 +205,15 @@ def test_the_past_shows_a_call_only_while_it_lasts(program: str) -> None:
 
 
 @pytest.mark.slow
+def test_the_past_has_the_breakpoint_at_which_a_call_was_made(program: str) -> None:
+    """The program stood there, although its instruction was not carried out before the call."""
+    words = ("break twice", "p twice(100)", "reverse-continue", "bt", "continue", "bt 9")
+    found = _answers(program, *words, history=True)
+    assert found["reverse-continue"][1].startswith("Breakpoint 1, work (")
+    assert _frames(found["bt"]) == ["work", "main"]
+    assert _frames(found["bt 9"]) == ["twice", BETWEEN, "work", "main"]
+
+
 def test_a_function_without_an_end_is_interrupted_where_it_is(program: str) -> None:
     text: list[str] = []
 
