@@ -1,12 +1,12 @@
 """Classes of C++ as their declarations were: who may see a part, methods, typedefs, bases."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Final
 
 from msgspec import Struct
 
 from engine.image import dies
-from engine.image.datatypes import DataType, TypeKind
+from engine.image.datatypes import DataType, TypeKind, shorter_arguments
 from engine.image.definitions import RECORDS
 from engine.image.dies import MAX_CHAIN, Die
 from engine.image.dietypes import DieType
@@ -155,11 +155,11 @@ def _field(part: Die, access: str) -> ClassField:
 
 
 def _method(part: Die, owner: Die, access: str) -> Method:
-    name = part.name or ""
+    name = shorter_arguments(part.name or "")
     given = [one for one in _children(part) if one.tag == _PARAMETER]
     static = not part.has(_AT_OBJECT_POINTER)
-    plain = (owner.name or "").partition("<")[0]
-    nameless = name == plain or name.startswith("~") or _is_conversion(name)
+    own = shorter_arguments(owner.name or "")
+    nameless = name in (own, own.partition("<")[0]) or name.startswith("~") or _is_conversion(name)
     before = "virtual " if part.has(_AT_VTABLE_ELEM) else "static " if static else ""
     return Method(
         name,
@@ -193,7 +193,9 @@ def _qualifiers(this: Die | None) -> str:
     return found
 
 
-def written_as(kind: DataType, name: str, known: dict[object, str]) -> str:
+def written_as(
+    kind: DataType, name: str, known: dict[object, str], spelled: Callable[[str], str]
+) -> str:
     """A declaration of a thing of a type, its class's own names for types in it.
 
     Args:
@@ -201,6 +203,7 @@ def written_as(kind: DataType, name: str, known: dict[object, str]) -> str:
         name: of the thing, "" for the type alone.
         known: such names, by the key of the type that they stand for (parameters of templates)
             or by its text (typedefs, which no other name of the same type is).
+        spelled: writes another type with such names in it.
     """
     bottom = kind
     for _ in range(MAX_CHAIN):
@@ -211,5 +214,5 @@ def written_as(kind: DataType, name: str, known: dict[object, str]) -> str:
         bottom = bottom.target
     text = kind.declared(name) if name else kind.text
     base = bottom.text.removeprefix("const ").removeprefix("volatile ")
-    local = known.get(base) or known.get(bottom.key)
-    return text.replace(base, local, 1) if local else text
+    local = known.get(base) or known.get(bottom.key) or spelled(base)
+    return text.replace(base, local, 1) if base else text

@@ -106,6 +106,10 @@ _STRING: Final = re.compile(
 )
 
 
+_NUMBERED: Final = re.compile(r"(?<=[<, ])(-?\d+)(?:u|l|ul|ull|ll)(?=[,> ])")
+"""A number that a template is given, with the letters of its type as demanglers write them."""
+
+
 class WantedFunction:
     """A function's name as a user gives it: "grow", "Shape::grow", "geo::Shape::grow(int)".
 
@@ -123,7 +127,7 @@ class WantedFunction:
         """
         text = text.strip()
         self._whole = whole or text.startswith("::")
-        text = shorter_arguments(text.removeprefix("::"))
+        text = _plain(shorter_arguments(text.removeprefix("::")))
         path, self._parameters = _split_parameters(text)
         self.path = path
         self._parts = _parts(path)
@@ -131,7 +135,7 @@ class WantedFunction:
 
     def fits(self, die: Die) -> bool:
         """True if a function is meant."""
-        parts = _parts(qualified(die.origins()[-1]))
+        parts = _parts(_plain(qualified(die.origins()[-1])))
         wanted = self._parts
         if len(wanted) > len(parts) or (self._whole and len(wanted) != len(parts)):
             return False
@@ -239,6 +243,13 @@ def _parts(path: str) -> list[str]:
             found.append("".join(path[start:at].split()))
             start = at + 2
     return [*found, "".join(path[start:].split())]
+
+
+def _plain(path: str) -> str:
+    """A path with strings and numbers in its templates as people write them."""
+    if "<" not in path:
+        return path
+    return _NUMBERED.sub(r"\1", _STRING.sub("std::string", path))
 
 
 def _split_parameters(text: str) -> tuple[str, str | None]:
