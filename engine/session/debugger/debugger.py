@@ -233,6 +233,7 @@ class Debugger:
             TailCalls(session, self.files),
             self.files.loaded_names,
             self.stored,
+            self.code_label,
         )
         self.settings.changed = self._set
 
