@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from typing import Final
 
 from engine.image import dies
-from engine.image.datatypes import shorter_arguments, shorter_numbers
+from engine.image.datatypes import constants_behind, shorter_arguments, shorter_numbers
 from engine.image.debuginfo import DebugInfo
 from engine.image.dies import Die, Unit
 from engine.image.dietypes import DieType, qualified
@@ -69,14 +69,15 @@ def written_name(die: Die) -> str:
     given = [kind.text for kind in DieType(last).parameters[0]][this is not None :]
     is_const = this is not None and DieType(this.type).target.text.startswith("const ")
     if "<lambda(" not in name:  # gdb cannot bring those into its own form
-        given = [_canonical(one) for one in given]
+        given = [canonical(one) for one in given]
     return f"{name}({', '.join(given)}){' const' if is_const else ''}"
 
 
-def _canonical(text: str) -> str:
+def canonical(text: str) -> str:
     """A parameter's type as gdb's parser of C++ names writes it: "char const*"."""
     text = re.sub(r" (?=[*&])", "", text)
-    return re.sub(r"^(const|volatile) ([\w: ]*\w)", r"\2 \1", text)
+    text = constants_behind(f"<{text}>")[1:-1]  # a template's arguments are spelled so
+    return re.sub(r"^(volatile) ([\w: ]*\w)", r"\2 \1", text)
 
 
 def without_result(name: str) -> str:

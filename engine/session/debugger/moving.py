@@ -44,6 +44,10 @@ _ENDS: Final = {
 _TOLD: Final = (StopCause.HIT, StopCause.EVENT, StopCause.SIGNAL)
 
 
+_Activation = tuple[str, int | None, int | None]
+"""A call: its function, its CFA, and where it returns to."""
+
+
 class Moving:
     """Moves the guest, and says where it stands then.
 
@@ -255,15 +259,25 @@ class Moving:
     def _depth(self) -> int:
         return sum(one.source != TAIL for one in self._debugger.frames.all)
 
-    def _activation(self) -> tuple[str, int | None]:
+    def _activation(self) -> _Activation:
         frames = self._debugger.frames.all
-        return (frames[0].function, frames[0].cfa) if frames else ("", None)
+        if not frames:
+            return "", None, None
+        return frames[0].function, frames[0].cfa, frames[1].pc if len(frames) > 1 else None
 
-    def _tell_step(self, before: tuple[str, int | None]) -> None:
-        """Tell where the guest stands after a step: the function only if it is another one."""
+    def _tell_step(self, before: _Activation) -> None:
+        """Tell where the guest stands after a step: the function only if it is another one.
+
+        As in gdb, a call of the same function that a step returns to is no other one, if the step
+        goes on from the middle of its line.
+        """
         debugger, looking = self._debugger, self._looking
         frames = debugger.frames
-        alone = self._activation() == before and bool(frames.frame.file)
+        here = self._activation()
+        same = here[:2] == before[:2]
+        if not same and here[0] == before[0] and here[1] is not None and before[1] is not None:
+            same = here[1] > before[1] and frames.frame.pc != before[2]
+        alone = same and bool(frames.frame.file)
         if not alone:
             debugger.put(frames.heading(0, with_number=False))
         looking.show_source(0, alone=alone)

@@ -16,7 +16,8 @@ from storedwords import FOLDER, GDB, ask, commands, stored, unpacked
 
 _WHY: Final = {
     "artificial": "gdb shows a parameter that the compiler has made and nobody gives",
-    "better": "gdb shows a function object by its parts, a register that a call has not kept",
+    "better": "gdb shows a function object by its parts, a register that a call has not kept, an"
+    " inlined frame without its place",
     "charset": "in the locale C gdb shows letters beyond ASCII by their bytes",
     "choice": "of several functions of a name gdb takes another one, or more of them",
     "early": "before a run gdb has none of the library's own names for types",
