@@ -1,13 +1,12 @@
 """Classes of C++ as their declarations were: who may see a part, methods, typedefs, bases."""
 
-import re
 from collections.abc import Callable, Iterator
 from typing import Final
 
 from msgspec import Struct
 
 from engine.image import dies
-from engine.image.datatypes import DataType, TypeKind
+from engine.image.datatypes import DataType, TypeKind, shorter_arguments
 from engine.image.definitions import RECORDS
 from engine.image.dies import MAX_CHAIN, Die
 from engine.image.dietypes import DieType
@@ -156,11 +155,11 @@ def _field(part: Die, access: str) -> ClassField:
 
 
 def _method(part: Die, owner: Die, access: str) -> Method:
-    name = part.name or ""
+    name = shorter_arguments(part.name or "")
     given = [one for one in _children(part) if one.tag == _PARAMETER]
     static = not part.has(_AT_OBJECT_POINTER)
-    plain = (owner.name or "").partition("<")[0]
-    nameless = name == plain or name.startswith("~") or _is_conversion(name)
+    own = shorter_arguments(owner.name or "")
+    nameless = name in (own, own.partition("<")[0]) or name.startswith("~") or _is_conversion(name)
     before = "virtual " if part.has(_AT_VTABLE_ELEM) else "static " if static else ""
     return Method(
         name,
@@ -195,10 +194,7 @@ def _qualifiers(this: Die | None) -> str:
 
 
 def written_as(
-    kind: DataType,
-    name: str,
-    known: dict[object, str],
-    keeps: Callable[[str], bool] = lambda text: False,
+    kind: DataType, name: str, known: dict[object, str], spelled: Callable[[str], str]
 ) -> str:
     """A declaration of a thing of a type, its class's own names for types in it.
 
@@ -206,9 +202,8 @@ def written_as(
         kind: the type.
         name: of the thing, "" for the type alone.
         known: such names, by the key of the type that they stand for (parameters of templates)
-            or by its text (typedefs, which no other name of the same type is, and parameters
-            within the name of a template's form).
-        keeps: True for the text of a template's form that has a name of its own.
+            or by its text (typedefs, which no other name of the same type is).
+        spelled: writes another type with such names in it.
     """
     if kind.key in known:
         return f"{known[kind.key]} {name}".strip()
@@ -221,23 +216,5 @@ def written_as(
         bottom = bottom.target
     text = kind.declared(name) if name else kind.text
     base = bottom.text.removeprefix("const ").removeprefix("volatile ")
-    local = known.get(base) or known.get(bottom.key)
-    if not local and not keeps(base):
-        local = _inside(base, known)
-    return text.replace(base, local, 1) if local else text
-
-
-def _inside(text: str, known: dict[object, str]) -> str:
-    """The form of a template with its arguments by their own names; "" without one.
-
-    As in gdb (print_name_maybe_canonical): a name in brackets that stands there alone.
-    """
-    head, bracket, rest = text.partition("<")
-    if not bracket:
-        return ""
-    whole = bracket + rest
-    texts = [one for one in known if isinstance(one, str) and one in rest]
-    for one in sorted(texts, key=len, reverse=True):
-        alone = rf"(?<=[<,( ]){re.escape(one)}(?= ?[>,*&)]| const)"
-        whole = re.sub(alone, known[one], whole)
-    return head + whole
+    local = known.get(base) or known.get(bottom.key) or spelled(base)
+    return text.replace(base, local, 1) if base else text

@@ -23,6 +23,8 @@ SHORTER: Final = {
 """GCC's names of integer types as people, and gdb, write them."""
 
 _WORDS: Final = r"(?:long|short|int|unsigned|signed|char|double)"
+_UNREAD: Final = re.compile(r"<lambda\(|(?<!operator)(?<=[\w>*&])\((?!\)::)[^()]*\)(?!::)")
+_CONSTANT: Final = re.compile(r"([<,]\s*)const\s+")
 _NUMBER: Final = re.compile(rf"\b{_WORDS}(?:\s+{_WORDS})*\b")
 
 MAX_DEPTH: Final = 64
@@ -30,11 +32,35 @@ MAX_DEPTH: Final = 64
 
 
 def shorter_arguments(name: str) -> str:
-    """A template's name in which each type of integers is spelled in the one way that gdb has.
+    """A template's name with the types in it spelled in the one way that gdb has.
 
-    Compilers write "Box<long unsigned int>", demanglers and people "Box<unsigned long>".
+    Compilers write "Box<const long unsigned int>", demanglers "Box<unsigned long const>". Names
+    that gdb's parser of C++ does not understand stay as compilers write them.
     """
-    return shorter_numbers(name) if "<" in name else name
+    if "<" not in name or is_beyond_parser(name):
+        return name
+    return constants_behind(shorter_numbers(name)).replace(")[", ") [")
+
+
+def is_beyond_parser(name: str) -> bool:
+    """True for a name that gdb keeps as it is: with a lambda, or a function's type, in it."""
+    return _UNREAD.search(name) is not None
+
+
+def constants_behind(text: str) -> str:
+    """A text with `const` behind each type that a template is given: "Box<int const>"."""
+    found, at = "", 0
+    for match in _CONSTANT.finditer(text):
+        end, depth = match.end(), 0
+        while end < len(text) and (depth or text[end] not in "*&,>[("):
+            depth += {"<": 1, ">": -1}.get(text[end], 0)
+            end += 1
+        if match.start() < at or not text[match.end() : end].strip():
+            continue  # it stands in a type that has been written already
+        inner = constants_behind(text[match.end() : end].rstrip())
+        found += f"{text[at : match.start()]}{match[1]}{inner} const"
+        at = match.end() + len(text[match.end() : end].rstrip())
+    return found + text[at:]
 
 
 def shorter_numbers(text: str) -> str:

@@ -18,6 +18,8 @@ from engine.image.reader import DamagedError, Reader
 
 _MAX_STACK: Final = 256
 _WORD: Final = 1 << 64
+_LARGEST: Final = 8
+"""Bytes of the longest number that a term is."""
 
 
 class Term(Struct, frozen=True):
@@ -148,6 +150,21 @@ def location_of(die: Die, attribute: int, frame: FrameContext) -> VariableLocati
             return OPTIMIZED_OUT
         value = found
     return evaluate(value, die.unit, frame)
+
+
+def constant(raw: bytes, unit: Unit) -> VariableLocation:
+    """The location of a value that the debug information has itself, byte by byte."""
+    is_little = unit.info.order == "<"
+    if len(raw) <= _LARGEST:
+        number = int.from_bytes(raw, "little" if is_little else "big")
+        return VariableLocation(Where.VALUE, Term(offset=number))
+    step = _LARGEST // 2 if is_little else _LARGEST  # a processor of 32 bits has no longer values
+    pieces: list[tuple[int, VariableLocation]] = []
+    for at in range(0, len(raw), step):
+        part = raw[at : at + step]
+        number = int.from_bytes(part.ljust(_LARGEST, b"\0"), "little" if is_little else "big")
+        pieces.append((len(part), VariableLocation(Where.VALUE, Term(offset=number))))
+    return VariableLocation(Where.PIECES, pieces=tuple(pieces))
 
 
 def evaluate(code: bytes, unit: Unit, frame: FrameContext) -> VariableLocation:
@@ -315,11 +332,7 @@ class _LocationMachine:
 
     def _implicit_value(self) -> None:
         raw = self._reader.block(self._reader.uleb())
-        order = "little" if self._unit.info.order == "<" else "big"
-        if len(raw) > 8:
-            raise _UnsupportedError("is a constant of more than 8 bytes")
-        number = int.from_bytes(raw, "little" if order == "little" else "big")
-        self._result = VariableLocation(Where.VALUE, Term(offset=number))
+        self._result = constant(raw, self._unit)
 
     def _entry_value(self) -> None:
         code = self._reader.block(self._reader.uleb())

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from typing import Final
 
 from engine.image import dies
-from engine.image.datatypes import shorter_arguments, shorter_numbers
+from engine.image.datatypes import constants_behind, shorter_arguments, shorter_numbers
 from engine.image.debuginfo import DebugInfo
 from engine.image.dies import Die, Unit
 from engine.image.dietypes import DieType, qualified
@@ -69,14 +69,15 @@ def written_name(die: Die) -> str:
     given = [kind.text for kind in DieType(last).parameters[0]][this is not None :]
     is_const = this is not None and DieType(this.type).target.text.startswith("const ")
     if "<lambda(" not in name:  # gdb cannot bring those into its own form
-        given = [_canonical(one) for one in given]
+        given = [canonical(one) for one in given]
     return f"{name}({', '.join(given)}){' const' if is_const else ''}"
 
 
-def _canonical(text: str) -> str:
+def canonical(text: str) -> str:
     """A parameter's type as gdb's parser of C++ names writes it: "char const*"."""
     text = re.sub(r" (?=[*&])", "", text)
-    return re.sub(r"^(const|volatile) ([\w: ]*\w)", r"\2 \1", text)
+    text = constants_behind(f"<{text}>")[1:-1]  # a template's arguments are spelled so
+    return re.sub(r"^(volatile) ([\w: ]*\w)", r"\2 \1", text)
 
 
 def without_result(name: str) -> str:
@@ -106,6 +107,10 @@ _STRING: Final = re.compile(
 )
 
 
+_NUMBERED: Final = re.compile(r"(?<=[<, ])(-?\d+)(?:u|l|ul|ull|ll)(?=[,> ])")
+"""A number that a template is given, with the letters of its type as demanglers write them."""
+
+
 class WantedFunction:
     """A function's name as a user gives it: "grow", "Shape::grow", "geo::Shape::grow(int)".
 
@@ -123,7 +128,7 @@ class WantedFunction:
         """
         text = text.strip()
         self._whole = whole or text.startswith("::")
-        text = shorter_arguments(text.removeprefix("::"))
+        text = _plain(shorter_arguments(text.removeprefix("::")))
         path, self._parameters = _split_parameters(text)
         self.path = path
         self._parts = _parts(path)
@@ -131,7 +136,7 @@ class WantedFunction:
 
     def fits(self, die: Die) -> bool:
         """True if a function is meant."""
-        parts = _parts(qualified(die.origins()[-1]))
+        parts = _parts(_plain(qualified(die.origins()[-1])))
         wanted = self._parts
         if len(wanted) > len(parts) or (self._whole and len(wanted) != len(parts)):
             return False
@@ -239,6 +244,13 @@ def _parts(path: str) -> list[str]:
             found.append("".join(path[start:at].split()))
             start = at + 2
     return [*found, "".join(path[start:].split())]
+
+
+def _plain(path: str) -> str:
+    """A path with strings and numbers in its templates as people write them."""
+    if "<" not in path:
+        return path
+    return _NUMBERED.sub(r"\1", _STRING.sub("std::string", path))
 
 
 def _split_parameters(text: str) -> tuple[str, str | None]:

@@ -25,6 +25,7 @@ from engine.image.reader import DamagedError
 from engine.image.scopes import DieVariable, Variable
 
 _SUBPROGRAM, _VARIABLE, _ENUMERATOR, _TYPEDEF, _BASE = 0x2E, 0x34, 0x28, 0x16, 0x24
+_UNION: Final = 0x17
 _NAMESPACE, _UNSPECIFIED, _AT_ENUM_CLASS = 0x39, 0x3B, 0x6D
 _IMPORTED, _AT_IMPORT, _AT_EXPORT_SYMBOLS = 0x08, 0x18, 0x89
 _SPACES: Final = frozenset((0x11, 0x4A, _NAMESPACE, 0x3C, 0x41, 0x1E, *RECORDS))
@@ -32,9 +33,9 @@ _SPACES: Final = frozenset((0x11, 0x4A, _NAMESPACE, 0x3C, 0x41, 0x1E, *RECORDS))
 _TYPES: Final = frozenset((_TYPEDEF, _BASE, ENUM, _UNSPECIFIED, *RECORDS))
 _KEPT: Final = frozenset((_SUBPROGRAM, _VARIABLE, _ENUMERATOR, *_TYPES))
 _TAGS: Final = {
-    "struct": frozenset(RECORDS),
-    "class": frozenset(RECORDS),
-    "union": frozenset((0x17,)),
+    "struct": frozenset(RECORDS) - {_UNION},
+    "class": frozenset(RECORDS) - {_UNION},
+    "union": frozenset((_UNION,)),
     "enum": frozenset((ENUM,)),
 }
 _AT_CONTAINING_TYPE, _OP_ADDR = 0x1D, b"\x03"
@@ -328,6 +329,8 @@ class GlobalNames:
     @staticmethod
     def _entry(name: str, die: Die, kind: str) -> NamedEntry | None:
         low = die.address(dies.AT_LOW_PC) if kind == "function" else None
+        if kind == "function" and _is_in_function(die):
+            return None  # a lambda's, which gdb counts among what is local
         if kind == "function" and low is None:
             ranges = read_ranges(die)
             if not ranges:
@@ -362,7 +365,7 @@ class GlobalNames:
             yield Die(unit, offset)
 
     def _find(self, name: str, tags: frozenset[int], near: Unit | None) -> Iterator[Die]:
-        """Entries of a name, those of the unit `near` first."""
+        """Entries of a name, those of the unit `near` first, those in classes last."""
         name = name.removeprefix("::")
         if not name:
             return
@@ -370,10 +373,12 @@ class GlobalNames:
             units = list(self._naming(name))
             for unit in sorted(units, key=lambda unit: unit is not near):
                 offsets = self._names(unit).get(name, ())
-                for offset in (*offsets, *self._shorter[id(unit)].get(name, ())):
-                    die = Die(unit, offset)
-                    if die.tag in tags:
-                        yield die
+                found = [
+                    die
+                    for offset in (*offsets, *self._shorter[id(unit)].get(name, ()))
+                    if (die := Die(unit, offset)).tag in tags
+                ]
+                yield from sorted(found, key=_is_member) if len(found) > 1 else found
         except DamagedError as error:
             raise ImageError(f"{self.info.name}: debug information, {name}: {error}") from error
 
@@ -454,6 +459,37 @@ class GlobalNames:
                 if whole != name and not _is_constructor(whole, name):
                     found.setdefault(name, []).append(die.offset)
         return found
+
+
+def _is_member(die: Die) -> bool:
+    """True for what stands in a class."""
+    origin = die.origins()[-1]
+    parent = origin.unit.shape.parents[origin.unit.index(origin.offset)]
+    return parent >= 0 and origin.unit.shape.tags[parent] in RECORDS
+
+
+def _is_in_function(die: Die) -> bool:
+    """True for what stands in a function: a lambda's code, that of a local class."""
+    origin = die.origins()[-1]
+    shape = origin.unit.shape
+    index = shape.parents[origin.unit.index(origin.offset)]
+    while index >= 0:
+        if shape.tags[index] == _SUBPROGRAM:
+            return True
+        index = shape.parents[index]
+    return False
+
+
+def class_around(kind: object) -> str:
+    """The class of C++ that a type or function stands in; "" for none."""
+    named = kind.named if isinstance(kind, DieType) else None
+    if named is None or not _is_member(named):
+        return ""
+    origin = named.origins()[-1]
+    shape = origin.unit.shape
+    return qualified(
+        Die(origin.unit, shape.offsets[shape.parents[origin.unit.index(origin.offset)]])
+    )
 
 
 def _is_constructor(whole: str, name: str) -> bool:

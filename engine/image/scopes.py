@@ -19,6 +19,7 @@ from engine.image.expressions import (
     Term,
     VariableLocation,
     Where,
+    constant,
     location_of,
     nowhere,
 )
@@ -224,8 +225,8 @@ class DieVariable(Struct, eq=False, dict=True):
                 value = die.get(dies.AT_CONST_VALUE)
                 if isinstance(value, int):
                     return VariableLocation(Where.VALUE, Term(offset=value))
-                if value is not None:
-                    return nowhere("is a constant that is no number")
+                if isinstance(value, bytes):
+                    return constant(value, die.unit)
             return nowhere(_DECLARED_ELSEWHERE) if self.is_declaration else OPTIMIZED_OUT
 
 

@@ -78,7 +78,11 @@ class ContainerMethods:
             kind = ct.reference_to(held.alone.type, self._around.pointer)
             return self._reach.made(kind, held.points.number)
         if held.points is not None and held.text is None and held.at is None:
-            return self._reach.pointed(held.points)
+            found = self._reach.pointed(held.points)
+            given = value.type.resolved.arguments
+            if given and given[0].resolved.key == found.type.resolved.key:
+                return replace(found, type=given[0])  # as its user calls it
+            return found
         if "::optional<" in value.type.resolved.text:
             return self._contained(held)
         return None

@@ -135,8 +135,10 @@ class CppEvaluator(Evaluator):
         kind = self._around.type((scope,)) if scope else None
         if kind is not None and kind.resolved.kind is TypeKind.RECORD:
             return f"There is no field named {last}"
-        if scope and kind is None and self._around.is_namespace(scope):
-            return f'No symbol "{last}" in namespace "{scope}".'
+        if scope and kind is None:
+            if self._around.is_namespace(scope):
+                return f'No symbol "{last}" in namespace "{scope}".'
+            name = name.partition("::")[0]
         return f'No symbol "{name}" in current context.'
 
     def _member_of(self, whole: TypedValue, name: str) -> TypedValue | None:
@@ -177,6 +179,8 @@ class CppEvaluator(Evaluator):
         if base.type.resolved.kind is not TypeKind.RECORD:
             return self.reach.member(base, node.text, arrow=node.kind == "arrow")
         found = self._member_of(base, node.text)
+        if found is None and self.members.methods(base, node.text):
+            raise CommandError(f"Cannot take address of method {node.text}.")
         if found is None:
             what = "member or method" if has_methods(base.type) else "member"
             raise CommandError(f"There is no {what} named {node.text}.")
@@ -204,6 +208,12 @@ class CppEvaluator(Evaluator):
                 return base
         return base
 
+    def _no_operator(self, value: TypedValue, word: str) -> str:
+        """Why there is none: a class declares what no code is of, or nobody has any such."""
+        if any(True for _ in self.members.methods(value, f"operator{word}")):
+            return f"Could not find operator{word}."
+        return f'No symbol "operator{word}" in current context.'
+
     def _element(self, node: Expression) -> TypedValue:
         base, index = (self.operand(part) for part in node.parts)
         if base.type.resolved.kind is not TypeKind.RECORD:
@@ -213,7 +223,7 @@ class CppEvaluator(Evaluator):
         if found is None:
             found = self.calls.operator("[]", [base, index])
         if found is None:
-            raise CommandError("Could not find operator[].")
+            raise CommandError(self._no_operator(base, "[]"))
         return found
 
     # -- calls ------------------------------------------------------------------------------
@@ -240,9 +250,10 @@ class CppEvaluator(Evaluator):
         base = self._used_object(called)
         name = called.text
         if base.type.resolved.kind is not TypeKind.RECORD:
+            if base.address is None and base.type.resolved.kind is not TypeKind.POINTER:
+                raise CommandError("Attempt to take address of value not located in memory.")
             raise CommandError(
-                "Attempt to extract a component of a value that is not a structure"
-                + (" pointer." if called.kind == "arrow" else ".")
+                "Attempt to extract a component of a value that is not a struct or union"
             )
         known = self.methods.method(base, name)
         if known is not None:
@@ -259,7 +270,7 @@ class CppEvaluator(Evaluator):
         member = self.members.data(base, name)
         if member is None:
             raise CommandError(
-                f"Couldn't find method {bare_type(base.type.resolved.text)}::{name}"
+                f"Couldn't find method {bare_type(base.type.text.removeprefix('const '))}::{name}"
             )
         return self._value_called(self.reach.used(member), given)
 
@@ -374,7 +385,7 @@ class CppEvaluator(Evaluator):
                 made = self._as_scalar(value, ct.BOOL)
                 found = self._truth(holds=not made.truth) if made is not value else None
             if found is None:
-                raise CommandError(f"Could not find operator{word}.")
+                raise CommandError(self._no_operator(value, word))
             return found
         if word == "!":
             return self._truth(holds=not value.truth)

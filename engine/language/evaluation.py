@@ -5,21 +5,23 @@ history is `$1`, `$`, `$$`.
 """
 
 from collections.abc import Callable
+from contextlib import suppress
 from functools import cached_property
 from typing import Final
 
 from msgspec.structs import replace
 
-from engine.errors import CommandError
+from engine.errors import CommandError, GuestFaultError
 from engine.image.datatypes import TypeKind
 from engine.language import value_types as ct
 from engine.language.container_methods import ContainerMethods
 from engine.language.convenience_functions import call
 from engine.language.languages import C
+from engine.language.made_records import constant
 from engine.language.operators import Operators
 from engine.language.reach import Reach
 from engine.language.surroundings import Surroundings
-from engine.language.syntax import Expression, TypeName, parse_type
+from engine.language.syntax import Expression, TakenTypes, TypeName, parse_type
 from engine.language.tokens import characters
 from engine.language.user_types import bare_type
 from engine.language.value_types import CType
@@ -28,6 +30,7 @@ from engine.language.values import MemoryPlace, RegisterPlace, TypedValue
 _BASES: Final = 16
 """Classes above each other whose methods are looked through."""
 _UNKNOWN: Final = (ct.UNKNOWN_FUNCTION, ct.UNKNOWN_CHOICE)
+_KEYWORDS: Final = ("struct", "union", "enum", "class")
 _DIRECT: Final = frozenset((TypeKind.POINTER, TypeKind.ARRAY))
 _NUMERIC: Final = frozenset((*ct.INTEGERS, TypeKind.ENUM, TypeKind.FLOAT))
 _UNARY_WRONG: Final = {
@@ -55,6 +58,11 @@ def is_known(around: Surroundings) -> Callable[[str], bool]:
         return around.type((name,)) is not None or around.variable(name) is not None
 
     return asked
+
+
+def checker(around: Surroundings) -> Callable[[str], None]:
+    """Refuses a name that means nothing there."""
+    return lambda name: evaluator_of(around).check(Expression("name", name))
 
 
 def tree_of(text: str, around: Surroundings) -> Expression:
@@ -145,16 +153,20 @@ class Evaluator:
             found = ct.builtin(words)
         if found is None:
             shown = " ".join(words)
-            if words[0] in ("struct", "union", "enum", "class"):
+            if words[0] in _KEYWORDS:
+                self._check_keyword(*words)
                 raise CommandError(f"No {words[0]} type named {words[-1]}.")
             raise CommandError(f'No symbol "{shown}" in current context.')
+        if name.constant and name.suffixes:  # what a pointer leads to
+            found = constant(found)
         for suffix in name.suffixes:
             if suffix == "*":
                 found = ct.pointer_to(found, self._around.pointer)
             elif suffix == "&":
                 found = ct.reference_to(found, self._around.pointer)
-            elif suffix == "()":
-                found = ct.function_returning(found)
+            elif isinstance(suffix, TakenTypes):
+                taken = None if suffix.types is None else tuple(map(self.type, suffix.types))
+                found = ct.function_returning(found, taken, more=suffix.more)
             else:
                 found = ct.array_of(found, int(suffix[1:-1] or 0))
         return found
@@ -174,18 +186,28 @@ class Evaluator:
             return self.type(node.type)
         return self.value(node).type
 
+    def _not_called(self, value: TypedValue) -> str:
+        """Why a value is not called: a number is an address of which nothing is known."""
+        kind = value.type.resolved.kind
+        number = value.number if kind in (*ct.INTEGERS, TypeKind.POINTER) else value.address
+        if number is None or kind in (TypeKind.RECORD, TypeKind.FLOAT):
+            return "Invalid data type for function to be called."
+        symbol = self._around.symbol(number)
+        name = symbol if symbol and "+" not in symbol else f"at 0x{number:#x}"
+        return f"'{name}' has unknown return type; cast the call to its declared return type"
+
     def callable_of(self, value: TypedValue) -> TypedValue:
         """The function that a value is, or points to.
 
         Raises:
             CommandError: it is none, or what it takes and returns is not known.
         """
-        kind = value.type.resolved
+        given, kind = value, value.type.resolved
         if kind.kind is TypeKind.POINTER and kind.owner is None:
             value = self.reach.pointed(value)
             kind = value.type.resolved
         if kind.kind is not TypeKind.FUNCTION or value.address is None:
-            raise CommandError("That is no function of the program.")
+            raise CommandError(self._not_called(given))
         if not kind.target.text:
             raise CommandError("The function's type is not known.")
         return value
@@ -205,7 +227,9 @@ class Evaluator:
             CommandError: one of them means nothing.
         """
         if tree.kind in ("name", "scoped", "entry"):
-            self.value(tree)
+            # A member of `this` has a meaning where no object is there to read it from.
+            with suppress(GuestFaultError):
+                self.value(tree)
             return
         for part in tree.parts:
             self.check(part)
@@ -329,6 +353,8 @@ class Evaluator:
             kind = base.type.resolved
             if kind.kind is TypeKind.FUNCTION:
                 raise CommandError("cannot subscript requested type")
+            if kind.kind is TypeKind.RECORD:
+                raise CommandError("Structure has no component named operator[].")
             raise CommandError(f"cannot subscript something of type `{kind.text}'")
         if found[0].type.resolved.owner is not None:
             raise CommandError("cannot subscript requested type")
@@ -526,6 +552,20 @@ class Evaluator:
             size = 1
         return self.reach.made(ct.INT, size)  # gdb's sizeof is an int
 
+    def _check_keyword(self, word: str, name: str) -> None:
+        """Refuse a keyword in front of a type that is of another kind.
+
+        Raises:
+            CommandError: it is.
+        """
+        others = [one for one in _KEYWORDS if one not in (word, "class")]
+        if any(self._around.type((one, name)) is not None for one in others):
+            *first, last = ("class", *others)
+            article = "an" if word == "enum" else "a"
+            raise CommandError(
+                f"This context has {', '.join(first)} or {last} {name}, not {article} {word}."
+            )
+
     def _check_address(self, name: str, value: TypedValue) -> None:
         """Refuse the address of a variable that is in no memory, as gdb says it.
 
@@ -563,7 +603,7 @@ class Evaluator:
         if kind.kind is TypeKind.FLOAT:
             if word == "~":
                 raise CommandError(_UNARY_WRONG[word])
-            return self.reach.made(kind, -value.real if word == "-" else value.real)
+            return self.reach.made(kind, -value.exact if word == "-" else value.exact)
         number = value.number
         return self.reach.made(kind, {"-": -number, "+": number, "~": ~number}[word])
 

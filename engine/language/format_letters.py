@@ -152,7 +152,7 @@ def lines_of(
             except GuestFaultError as error:  # a line of its own, as in gdb's val_print_string()
                 text = marked_error(error)
                 taken = 1
-            yield f"{printer.address(at)}:\t{text}", at + taken
+            yield f"{printer.linked_address(at)}:\t{text}", at + taken
             at += taken
         return
     row = 8 if letter == "c" or size <= 2 else 16 // size
@@ -164,8 +164,10 @@ def lines_of(
         for _ in range(min(row, count - start)):
             raw = printer.around.read(at, size)
             cells.append(
-                formatted(raw, letter, printer.around.order, address=printer.address, padded=True)
+                formatted(
+                    raw, letter, printer.around.order, address=printer.linked_address, padded=True
+                )
             )
             at += size
         end = at
-        yield "\t".join([f"{printer.address(here)}:", *cells]), end
+        yield "\t".join([f"{printer.linked_address(here)}:", *cells]), end

@@ -85,7 +85,8 @@ class FurtherContainers:
             return Held(
                 f"{title}{between}{inner.title}",
                 children=inner.children,
-                named=inner.named,
+                # A variant's printer says that it is an array, if what it holds says nothing.
+                named=inner.named and (bool(name) or inner.keyed),
                 count=1,
                 at=lambda number: thing,
                 optional=True,

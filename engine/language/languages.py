@@ -97,10 +97,11 @@ class CLanguage:
 
     def tree(self, text: str, around: "Surroundings") -> "Expression":
         """The tree of an expression."""
-        from engine.language.evaluation import is_known, is_type
+        from engine.language.evaluation import checker, is_known, is_type
         from engine.language.syntax import parse
 
-        return parse(around.expanded(text), is_type(around), is_known(around))
+        known = is_type(around), is_known(around)
+        return parse(around.expanded(text), *known, checker(around))
 
     def evaluator(self, around: "Surroundings") -> "Evaluator":
         """Finds values of such trees."""

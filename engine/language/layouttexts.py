@@ -8,11 +8,19 @@ from typing import Final
 
 from msgspec import Struct
 
-from engine.image.classes import class_parts, written_as
+from engine.image.classes import class_parts
 from engine.image.datatypes import DataType, Member, TypeKind
 from engine.image.dietypes import DieType
 from engine.language.enumerators import enumeration_text, is_nameless_enumeration
-from engine.language.type_flags import TypeFlags, bases_text, class_head, is_bare, plain_head
+from engine.language.type_flags import (
+    OwnNames,
+    TypeFlags,
+    bases_text,
+    class_head,
+    is_bare,
+    plain_head,
+)
+from engine.language.user_types import is_known_by_name
 from engine.language.value_types import CType
 
 HEADING: Final = "/* offset      |    size */  "
@@ -44,18 +52,15 @@ class LayoutText:
         """A structure that begins at a bit of the outermost one."""
         parts = class_parts(kind) if isinstance(kind, DieType) else None
         members = [one for one in kind.members if not one.is_base]
-        known: dict[object, str] = {}
+        names = OwnNames(parts, self._flags)
         empty = not members
         if parts is None or kind.is_declared_only:
             head, labels = plain_head(kind), False
             fields = [_LayoutField(one.name or "", one.type, "", one) for one in members]
         else:
-            head = class_head(kind, parts, self._flags) + bases_text(parts, self._flags)
+            head = class_head(kind, parts, self._flags) + bases_text(parts, names)
             labels = parts.needs_labels
             empty = is_bare(kind, parts)
-            if not self._flags.raw:
-                known = {one.key: name for name, one in parts.arguments}
-                known |= parts.own_names
             theirs = iter(members)
             fields = []
             for one in parts.fields:
@@ -73,26 +78,24 @@ class LayoutText:
                 section = field.access
                 lines.append(f"{_MARGIN}{' ' * (level + 2)}{section}:")
             if field.member is None:
-                shown = written_as(field.type, field.name, known)
+                shown = names.written(field.type, field.name)
                 lines.append(f"{_MARGIN}{space}static {shown};")
                 continue
             mark, gap, end = self._placed(kind, field.member, start, end)
             lines += gap
-            lines.append(f"{mark}{space}{self._declared(field, level, start, known)}")
+            lines.append(f"{mark}{space}{self._declared(field, level, start, names)}")
         lines += _hole(end, (kind.size or 0) * 8, "padding")
         lines += ["", f"{_MARGIN}{space}/* total size (bytes): {kind.size or 0:>4} */"]
         lines.append(f"{_MARGIN}{'  ' if not level else ' ' * level}}}")
         return "\n".join(lines)
 
-    def _declared(
-        self, field: _LayoutField, level: int, start: int, known: dict[object, str]
-    ) -> str:
+    def _declared(self, field: _LayoutField, level: int, start: int, names: OwnNames) -> str:
         member = field.member
         bits = f" : {member.bit_size}" if member is not None and member.bit_size else ""
         if is_nameless_enumeration(field.type):
             return f"{enumeration_text(field.type.resolved)} {field.name}{bits};"
         if member is None or not _is_written_out(field.type):
-            return f"{written_as(field.type, field.name, known)}{bits};"
+            return f"{names.written(field.type, field.name)}{bits};"
         before = "".join(
             f"{word} " for word in ("const", "volatile") if field.type.text.startswith(word)
         )
@@ -130,7 +133,7 @@ def _is_written_out(kind: DataType) -> bool:
     if kind.kind is not TypeKind.RECORD:
         return False
     text = kind.text.removeprefix("const ").removeprefix("volatile ")
-    return text == kind.resolved.text
+    return text == kind.resolved.text and not is_known_by_name(text)
 
 
 def _hole(end: int, start: int, what: str) -> Iterator[str]:

@@ -5,6 +5,7 @@ Integers wrap in the type that the usual conversions give (C11 6.3.1), division 
 
 import operator
 from collections.abc import Callable
+from fractions import Fraction
 from typing import Final
 
 from engine.errors import CommandError
@@ -14,7 +15,7 @@ from engine.language.reach import Reach
 from engine.language.value_types import CType
 from engine.language.values import TypedValue
 
-_COMPARISONS: Final[dict[str, Callable[[float, float], bool]]] = {
+_COMPARISONS: Final[dict[str, Callable[[Fraction | float, Fraction | float], bool]]] = {
     "==": operator.eq,
     "!=": operator.ne,
     "<": operator.lt,
@@ -64,6 +65,9 @@ class Operators:
         if word in ("<<", ">>"):
             return self._shifted(word, left, right)
         if kind.kind is TypeKind.FLOAT:
+            if (kind.size or 0) > 8:
+                a, b = (one.exact or Fraction(0) for one in (left, right))
+                return self._real(word, a, b, kind)
             return self._real(word, left.real, right.real, kind)
         a, b = (self._reach.made(kind, value.number).number for value in (left, right))
         if word in _COMPARISONS:
@@ -86,7 +90,9 @@ class Operators:
             number = left.number << by if word == "<<" else left.number >> by
         return self._reach.made(kind, number)
 
-    def _real(self, word: str, a: float, b: float, kind: CType) -> TypedValue:
+    def _real(
+        self, word: str, a: Fraction | float, b: Fraction | float, kind: CType
+    ) -> TypedValue:
         if word in _COMPARISONS:
             return self._reach.made(ct.INT, int(_COMPARISONS[word](a, b)))
         if word == "/":
@@ -98,7 +104,7 @@ class Operators:
                     kind, float("nan") if same else float("inf") * (1 if a > 0 else -1)
                 )
         if word not in ("+", "-", "*"):
-            raise CommandError("Integer only operation on a floating-point value.")
+            raise CommandError("Integer-only operation on floating point number.")
         return self._reach.made(kind, {"+": a + b, "-": a - b, "*": a * b}[word])
 
     def _with_member_pointers(self, word: str, left: TypedValue, right: TypedValue) -> TypedValue:
@@ -149,9 +155,9 @@ class Operators:
             was = value.type.kind
         simple = (*ct.INTEGERS, TypeKind.ENUM, TypeKind.POINTER)
         if to is TypeKind.FLOAT and (was in simple or was is TypeKind.FLOAT):
-            return self._reach.made(kind, value.real)
+            return self._reach.made(kind, value.exact)
         if to in simple and was is TypeKind.FLOAT:
-            return self._reach.made(kind, whole_of(value.real))
+            return self._reach.made(kind, whole_of(value.exact))
         if to in simple and was in simple:
             return self._reach.made(kind, value.number)
         if value.type.size == kind.size and value.address is not None:
@@ -164,7 +170,7 @@ class Operators:
         raise CommandError("Invalid cast.")
 
 
-def whole_of(number: float) -> int:
+def whole_of(number: Fraction | float) -> int:
     """A floating-point number as a whole one: the nearest of 64 bits, as gdb's casts give it."""
     if number != number or number >= _GREATEST:
         return _GREATEST - 1

@@ -9,7 +9,7 @@ from engine.language import value_types as ct
 from engine.language.held import Children, Held, OtherLayoutError, part_along
 from engine.language.reach import Reach
 from engine.language.surroundings import Surroundings
-from engine.language.user_types import bare_type, template_arguments, user_type
+from engine.language.user_types import bare_type, printer_type, template_arguments
 from engine.language.value_types import CType
 from engine.language.values import TypedValue, made
 
@@ -66,7 +66,7 @@ class ContainerParts:
 
     def argument_text(self, kind: CType, number: int = 0) -> str:
         """The same as its users write it."""
-        return user_type(bare_type(self.argument(kind, number).text))
+        return printer_type(bare_type(self.argument(kind, number).text))
 
     @staticmethod
     def given_number(kind: CType) -> int:
@@ -102,7 +102,7 @@ class ContainerParts:
     @staticmethod
     def shown_type(kind: CType) -> str:
         """A type as its users write it."""
-        return user_type(bare_type(kind.text))
+        return printer_type(bare_type(kind.text))
 
     def truth(self, *, holds: bool) -> TypedValue:
         """A truth value."""

@@ -48,12 +48,15 @@ class Printer(Struct, frozen=True):
         around: the place that they are from.
         symbol: an address as "main+4", "" where no symbol is.
         options: how much is printed, and in what form.
+        label: an address as the linker calls it, which is what memory and `print/a` show; None
+            where `symbol` does for them as well.
         shown_bases: addresses of virtual base classes that the value in hand has shown.
     """
 
     around: Surroundings
     symbol: Callable[[int], str]
     options: PrintOptions = DEFAULT
+    label: Callable[[int], str] | None = None
     shown_bases: set[int] = field(default_factory=set)
 
     @property
@@ -283,8 +286,17 @@ class Printer(Struct, frozen=True):
             return f"{number:#x}" if self.options.address else ""
         return self._of_symbol(number)
 
+    def linked_address(self, number: int) -> str:
+        """An address in memory that is shown: "0x401136 <_ZN3geo4areaEv+4>"."""
+        if not self.options.symbol:
+            return f"{number:#x}" if self.options.address else ""
+        return self._with_name(number, self.label or self.symbol)
+
     def _of_symbol(self, number: int) -> str:
-        name = escaped(self.symbol(number)) if number else ""
+        return self._with_name(number, self.symbol)
+
+    def _with_name(self, number: int, named: Callable[[int], str]) -> str:
+        name = escaped(named(number)) if number else ""
         if name and not self.options.address:
             return f"<{name}>"
         if not self.options.address and number:
@@ -302,8 +314,8 @@ class Printer(Struct, frozen=True):
             raise CommandError("Value can't be converted to integer.")
         if kind.kind is TypeKind.FLOAT and letter in "ac":  # the others show its bytes
             kind = ct.LONG
-            raw = self.reach.made(kind, whole_of(value.real)).raw
-        return formatted(raw, letter, self.around.order, kind=kind, address=self.address)
+            raw = self.reach.made(kind, whole_of(value.exact)).raw
+        return formatted(raw, letter, self.around.order, kind=kind, address=self.linked_address)
 
     # -- what has parts ---------------------------------------------------------------------
 
@@ -442,7 +454,9 @@ class Printer(Struct, frozen=True):
                 name = escaped(member.name)  # of lines, only those between members are meant
                 parts.append(f"{name} = {self._field(part, member, letter, depth + 1)}")
             elif member.is_base:
-                shown = self.part(part, letter, depth + 1)
+                # gdb writes a base class that is only declared here as one without data.
+                declared = inner.is_declared_only and not self._is_cut(depth + 1)
+                shown = "{<No data fields>}" if declared else self.part(part, letter, depth + 1)
                 bases.append(f"<{escaped(member.type.text)}> = {shown}")
             elif inner.kind is TypeKind.RECORD:
                 parts.append(self._record(part, letter, depth + 1, nameless=True))

@@ -1,5 +1,7 @@
 """Values reached from values: what a pointer points at, members, elements, what stands where."""
 
+from fractions import Fraction
+
 from engine.errors import CommandError
 from engine.image.datatypes import Member, TypeKind
 from engine.image.variants import variant_part
@@ -21,7 +23,7 @@ class Reach:
         self._around = around
         self.order: Order = around.order
 
-    def made(self, kind: CType, number: float) -> TypedValue:
+    def made(self, kind: CType, number: Fraction | float) -> TypedValue:
         """A value that stands nowhere."""
         return made(kind, number, self.order)
 

@@ -4,7 +4,7 @@ gdb: gdb/c-exp.y.
 """
 
 from collections.abc import Callable
-from typing import Final
+from typing import Final, NoReturn
 
 from msgspec import Struct
 
@@ -50,18 +50,32 @@ _CASTS: Final = frozenset(("dynamic_cast", "static_cast", "reinterpret_cast", "c
 _DEPTH: Final = 200
 
 
+class TakenTypes(Struct, frozen=True):
+    """A function's parameters, as they are written behind the type of its result.
+
+    Attributes:
+        types: its parameters; None where nothing stands between the parentheses.
+        more: it takes more of any type.
+    """
+
+    types: "tuple[TypeName, ...] | None"
+    more: bool = False
+
+
 class TypeName(Struct, frozen=True):
     """A type as it is written.
 
     Attributes:
         words: of its name, in the order in which they stand, const and volatile left out.
-        suffixes: "*", "&", "[N]" and "()" behind it, the innermost first.
+        suffixes: "*", "&", "[N]" and what functions take behind it, the innermost first.
         of: the expression whose type it is, `decltype(EXPR)`; None for a name.
+        constant: `const` stands beside its name.
     """
 
     words: tuple[str, ...]
-    suffixes: tuple[str, ...] = ()
+    suffixes: tuple[str | TakenTypes, ...] = ()
     of: "Expression | None" = None
+    constant: bool = False
 
 
 class Expression(Struct, frozen=True):
@@ -91,6 +105,7 @@ def parse(
     text: str,
     is_type: Callable[[str], bool],
     is_known: Callable[[str], bool] = lambda name: False,
+    check: Callable[[str], None] = lambda name: None,
 ) -> Expression:
     """The tree of an expression.
 
@@ -99,11 +114,12 @@ def parse(
         is_type: tells whether a name is that of a type.
         is_known: the same of a name with a template's arguments, which may be a variable's or a
             function's too.
+        check: refuses a name that means nothing; gdb tells of one before a mistake behind it.
 
     Raises:
         CommandError: it means nothing.
     """
-    parser = _Parser(text, is_type, is_known)
+    parser = _Parser(text, is_type, is_known, check)
     node = parser.comma()
     parser.end()
     return node
@@ -133,10 +149,23 @@ class _Parser(TokenReader[Token]):
     cut_off = "A syntax error in expression, near `'."
 
     def __init__(
-        self, text: str, is_type: Callable[[str], bool], is_known: Callable[[str], bool]
+        self,
+        text: str,
+        is_type: Callable[[str], bool],
+        is_known: Callable[[str], bool],
+        check: Callable[[str], None] = lambda name: None,
     ) -> None:
         super().__init__(text, split(text, is_known))
-        self._is_type = is_type
+        self._is_type, self._check = is_type, check
+
+    def _wrong(self) -> NoReturn:
+        before = ""
+        for word in self._words[: self._at]:
+            names = word.text not in _TYPE_WORDS and not self._is_type(word.text)
+            if word.kind == "name" and before not in (".", "->") and names:
+                self._check(word.text)
+            before = word.text
+        super()._wrong()
 
     def comma(self) -> Expression:
         """The whole."""
@@ -367,7 +396,7 @@ class _Parser(TokenReader[Token]):
             self._expect(")")
             return TypeName((word,), tuple(self._suffixes()), inner)
         words: list[str] = []
-        plain = False
+        plain = constant = False
         while self.peek.kind == "name":
             word = self.peek.text
             if word in ("struct", "union", "enum", "class"):
@@ -378,6 +407,7 @@ class _Parser(TokenReader[Token]):
                 plain = True
             elif word in _TYPE_WORDS:
                 self._take()
+                constant |= word == "const"
                 if word not in ("const", "volatile"):
                     words.append(word)
                     plain = True
@@ -388,27 +418,26 @@ class _Parser(TokenReader[Token]):
                 break
         if not words:
             self._wrong()
-        return TypeName(tuple(words), tuple(self._suffixes()))
+        return TypeName(tuple(words), tuple(self._suffixes()), constant=constant)
 
-    def _suffixes(self) -> list[str]:
+    def _suffixes(self) -> list[str | TakenTypes]:
         """The abstract declarator behind a type's name."""
-        found: list[str] = []
+        found: list[str | TakenTypes] = []
         while self._is("*", "&") or (
             self.peek.kind == "name" and self.peek.text in ("const", "volatile")
         ):
             word = self._take().text
             if word in "*&":
                 found.append(word)
-        inner: list[str] = []
+        inner: list[str | TakenTypes] = []
         if self._is("(") and self._next_is("*", "&"):
             self._take()
             inner = self._suffixes()
             self._expect(")")
-        behind: list[str] = []
-        while self._is("[") or (self._is("(") and self._next_is(")")):
+        behind: list[str | TakenTypes] = []
+        while self._is("[") or (self._is("(") and self._at_taken()):
             if self._take().text == "(":
-                self._expect(")")
-                behind.append("()")
+                behind.append(self._taken())
                 continue
             count = "" if self._is("]") else self._take().text
             if count and not count.isdigit():
@@ -416,6 +445,33 @@ class _Parser(TokenReader[Token]):
             self._expect("]")
             behind.append(f"[{count}]")
         return found + behind[::-1] + inner
+
+    def _at_taken(self) -> bool:
+        """True if a function's parameters stand behind the parenthesis that begins here."""
+        if self._next_is(")"):
+            return True
+        self._at += 1
+        found = self.at_type()
+        self._at -= 1
+        return found
+
+    def _taken(self) -> TakenTypes:
+        """Read a function's parameters, to the closing parenthesis."""
+        types: list[TypeName] = []
+        more = False
+        while not self._is(")"):
+            if types:
+                self._expect(",")
+            if self._is("."):
+                for _ in range(3):
+                    self._expect(".")
+                more = True
+                break
+            types.append(self.type_name())
+        self._expect(")")
+        if len(types) == 1 and types[0].words == ("void",) and not types[0].suffixes:
+            return TakenTypes(())
+        return TakenTypes(tuple(types) if types or more else None, more)
 
     def _next_is(self, *texts: str) -> bool:
         following = self._words[self._at + 1] if self._at + 1 < len(self._words) else self.peek

@@ -82,13 +82,19 @@ def split(text: str, is_known: Callable[[str], bool] = lambda name: False) -> li
             rest = text[at:].strip()
             if rest[0] == '"':
                 raise CommandError("Unterminated string in expression.")
+            if rest.startswith("''"):
+                raise CommandError("A character constant must contain at least one character.")
             if rest[0] == "'":
                 raise CommandError("Unmatched single quote.")
+            if number := re.match(r"[\d.][\w.]*", rest):
+                raise CommandError(f'Invalid number "{number[0]}".')
             raise CommandError(f'invalid character {rest[0]!r} in expression "{rest}"')
         kind = match.lastgroup or "op"
         kind = "number" if kind == "suffix" else kind
         word = match.group(kind)
         start = match.start(kind)
+        if kind == "quoted" and len(word) == len("'ab'"):  # what is longer is a name
+            raise CommandError("Invalid character constant.")
         if kind == "name":
             word = _whole_name(text, start, word, is_known)
         found.append(Token(kind, word, start, (match.group("suffix") or "").lower()))

@@ -5,8 +5,10 @@ import re
 from msgspec import Struct
 
 from engine.errors import CommandError
-from engine.image.classes import ClassParts
+from engine.image.classes import ClassParts, written_as
+from engine.image.datatypes import DataType
 from engine.image.methods import functions_of
+from engine.language.user_types import is_known_by_name, with_names
 from engine.language.value_types import CType
 
 
@@ -85,31 +87,42 @@ def class_head(kind: CType, parts: ClassParts, flags: TypeFlags) -> str:
     return head
 
 
-def bases_text(parts: ClassParts, flags: TypeFlags) -> str:
+class OwnNames:
+    """A class's own names for types: its template's parameters, and its typedefs."""
+
+    def __init__(self, parts: ClassParts | None, flags: TypeFlags) -> None:
+        """Take those of a class, as the flags say; None for a type that has none."""
+        self._given: dict[object, str] = {}
+        self._all: dict[object, str] = {}
+        self._texts: dict[object, str] = {}
+        self._inner: dict[object, str] = {}
+        if parts is None or flags.raw:
+            return
+        self._given = {one.key: name for name, one in parts.arguments}
+        self._all = self._given | parts.own_names
+        self._texts = {one.text: name for name, one in parts.arguments}
+        self._inner = self._texts | {one.text: name for name, one, _ in parts.typedefs}
+
+    def written(self, kind: DataType, name: str) -> str:
+        """A declaration of a thing of a type; without a name the type alone."""
+        return written_as(kind, name, self._all, self._spelled)
+
+    def declared(self, kind: DataType, name: str) -> str:
+        """The declaration of one of the typedefs, which are not named by each other."""
+        return written_as(kind, name, self._given, self._spelled)
+
+    def base(self, text: str) -> str:
+        """A base class, of which only arguments have such names."""
+        return with_names(text, self._texts)
+
+    def _spelled(self, text: str) -> str:
+        """Write any other type; the library's templates have names of their own."""
+        return text if is_known_by_name(text) else with_names(text, self._inner)
+
+
+def bases_text(parts: ClassParts, names: OwnNames) -> str:
     """Write the bases of a class, behind its name; arguments of its own template by name."""
-    if not parts.bases:
-        return ""
-    bases = list(parts.bases)
-    if not flags.raw:
-        known = {one.text: name for name, one in parts.arguments}
-        bases = [_with_names(base, known) for base in bases]
-    return " : " + ", ".join(bases)
-
-
-def _with_names(base: str, known: dict[str, str]) -> str:
-    """`A<int, B<int> >` with `int` and `B<int>` by the names of a template's parameters."""
-    start = base.find("<")
-    if start < 0 or not base.endswith(">"):
-        return base
-    parts, depth, at = list[str](), 0, start + 1
-    for place in range(start + 1, len(base) - 1):
-        depth += {"<": 1, ">": -1}.get(base[place], 0)
-        if base[place] == "," and not depth:
-            parts.append(base[at:place].strip())
-            at = place + 1
-    parts.append(base[at:-1].strip())
-    shown = ", ".join(known.get(part, part) for part in parts)
-    return f"{base[:start]}<{shown}{' ' if shown.endswith('>') else ''}>"
+    return " : " + ", ".join(map(names.base, parts.bases)) if parts.bases else ""
 
 
 def is_bare(kind: CType, parts: ClassParts) -> bool:

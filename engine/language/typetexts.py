@@ -3,12 +3,19 @@
 import re
 from typing import Final
 
-from engine.image.classes import ClassField, ClassParts, class_parts, written_as
-from engine.image.datatypes import DataType, Member, TypeKind
+from engine.image.classes import ClassField, ClassParts, class_parts
+from engine.image.datatypes import Member, TypeKind
 from engine.image.dietypes import DieType
 from engine.language.enumerators import enumeration_text, is_nameless_enumeration
 from engine.language.layouttexts import HEADING, LayoutText
-from engine.language.type_flags import TypeFlags, bases_text, class_head, is_bare, plain_head
+from engine.language.type_flags import (
+    OwnNames,
+    TypeFlags,
+    bases_text,
+    class_head,
+    is_bare,
+    plain_head,
+)
 from engine.language.user_types import is_known_by_name, user_type
 from engine.language.value_types import (
     UNKNOWN_CHOICE,
@@ -18,12 +25,27 @@ from engine.language.value_types import (
 )
 
 _TYPEDEF: Final = 0x16
+_MARK: Final = "\0"
+"""Beside a function's name while the lines of a class are made."""
+_METHOD: Final = re.compile(rf"(.*){_MARK}(.*){_MARK}(.*)")
 _ALL: Final = TypeFlags()
 _BEHIND: Final = re.compile(r"(?<=[*&])(?: (?:const|volatile))+$")
 
 
 def definition_of(kind: CType, flags: TypeFlags = _ALL) -> str:
     """`type = ...`: a structure with its members, an enumeration with its names."""
+    return "\n".join(map(_line_of_user, _definition(kind, flags).split("\n")))
+
+
+def _line_of_user(line: str) -> str:
+    """A line with types as users write them; the names of functions stay as they are."""
+    match = _METHOD.fullmatch(line)
+    if match is None:
+        return user_type(line)
+    return f"{user_type(match[1])}{match[2]}{user_type(match[3])}"
+
+
+def _definition(kind: CType, flags: TypeFlags) -> str:
     if kind.text in (UNKNOWN_FUNCTION, UNKNOWN_CHOICE):
         return "type = <unknown return type> ()"
     if kind.resolved.kind is TypeKind.FUNCTION:
@@ -47,6 +69,12 @@ def definition_of(kind: CType, flags: TypeFlags = _ALL) -> str:
     return f"type = {before}{wrap(base.text)}"
 
 
+def behind_typedef(kind: CType) -> CType:
+    """The type that a typedef is written as, which may be one itself; another type as it is."""
+    named = kind.named if isinstance(kind, DieType) else None
+    return DieType(named.type) if named is not None and named.tag == _TYPEDEF else kind
+
+
 def _is_typedef(kind: CType) -> bool:
     """True for another name of a type."""
     named = kind.named if isinstance(kind, DieType) else None
@@ -57,7 +85,7 @@ def _function(kind: CType, flags: TypeFlags) -> str:
     """A function: what it returns with all that it is made of, and its parameters."""
     returned = kind.target
     text, begin = kind.text, returned.text
-    whole = definition_of(returned, flags).removeprefix("type = ")
+    whole = _definition(returned, flags).removeprefix("type = ")
     if not begin or (not text.startswith(f"{begin} (") and not text.startswith(f"{begin}(")):
         return f"type = {text}"
     return f"type = {whole}{' ' if whole[-1:] != '*' else ''}{text[len(begin) :].lstrip()}"
@@ -124,8 +152,9 @@ def _record(kind: CType) -> str:
 
 def _class(kind: CType, parts: ClassParts, flags: TypeFlags) -> str:
     """A class of C++, as gdb's c_type_print_base_struct_union writes it."""
-    head = class_head(kind, parts, flags) + bases_text(parts, flags)
-    lines = _ClassLines(parts, flags).text
+    names = OwnNames(parts, flags)
+    head = class_head(kind, parts, flags) + bases_text(parts, names)
+    lines = _ClassLines(parts, flags, names).text
     if not lines and is_bare(kind, parts):
         lines = "    <no data fields>\n"
     return f"{head} {{\n{lines}}}"
@@ -134,37 +163,37 @@ def _class(kind: CType, parts: ClassParts, flags: TypeFlags) -> str:
 class _ClassLines:
     """The lines between the braces of a class, with labels where access changes."""
 
-    def __init__(self, parts: ClassParts, flags: TypeFlags) -> None:
+    def __init__(self, parts: ClassParts, flags: TypeFlags, names: OwnNames) -> None:
         self._section = ""
         self._lines: list[str] = []
-        own: dict[object, str] = {}
-        known: dict[object, str] = {}
-        if not flags.raw:
-            own = {key: name for name, one in parts.arguments for key in (one.key, one.text)}
-            known = own | parts.own_names
+        self._names = names
         shown = [field for field in parts.fields if not field.hidden]
         for field in shown:
             if parts.needs_labels:
                 self._label(field.access)
-            self._lines.append(self._field(field, known))
+            self._lines.append(self._field(field))
         methods = parts.methods if flags.methods else ()
         typedefs = parts.typedefs if flags.typedefs else ()
         if methods and self._section:
             self._lines.append("")
         for method in methods:
             self._label(method.access)
-            given = [_written(one, "", known) for one in method.parameters]
+            given = [names.written(one, "") for one in method.parameters]
             given += ["..."] if method.more else []
-            result = "" if method.result is None else _written(method.result, "", known) + " "
+            result = ""
+            if method.result is not None:
+                result = names.written(method.result, "") + " "
             arguments = ", ".join(given) or "void"
-            name = f"{method.before}{result}{method.name}({arguments}){method.behind}"
+            name = (
+                f"{method.before}{result}{_MARK}{method.name}{_MARK}({arguments}){method.behind}"
+            )
             self._lines.append(f"    {name};")
         if typedefs and (parts.fields or methods):
             self._lines.append("")
         for name, one, access in typedefs:
             if parts.needs_labels:
                 self._label(access)
-            self._lines.append(f"    typedef {_written(one, name, own)};")
+            self._lines.append(f"    typedef {names.declared(one, name)};")
 
     @property
     def text(self) -> str:
@@ -176,19 +205,13 @@ class _ClassLines:
             self._section = access
             self._lines.append(f"  {access}:")
 
-    @staticmethod
-    def _field(field: ClassField, known: dict[object, str]) -> str:
+    def _field(self, field: ClassField) -> str:
         if not field.static and field.type.text.endswith("{...}"):
             part = Member(field.name or None, field.type, 0, bit_size=field.bits)
             return _member(part, 4).removesuffix("\n")
         bits = f" : {field.bits}" if field.bits else ""
         static = "static " if field.static else ""
-        return f"    {static}{_written(field.type, field.name, known)}{bits};"
-
-
-def _written(kind: DataType, name: str, known: dict[object, str]) -> str:
-    """A declaration in a class; forms of the library's templates keep their own names."""
-    return written_as(kind, name, known, is_known_by_name)
+        return f"    {static}{self._names.written(field.type, field.name)}{bits};"
 
 
 def _members(kind: CType, indent: int, *, deeper: bool = True) -> str:

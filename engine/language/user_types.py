@@ -6,11 +6,14 @@ add_one_template_type_printer), which `ptype` and `whatis` use.
 """
 
 import re
+from collections.abc import Mapping
 from typing import Final
 
-from engine.image.datatypes import shorter_arguments
+from engine.image.datatypes import constants_behind, is_beyond_parser, shorter_numbers
 
 _NAME: Final = re.compile(r"(?:const |volatile |class |struct )*[\w:~ ]*?([\w:]+)$")
+_MARKED: Final = re.compile(r"(.*?)((?:\s*(?:[*&]|\bconst\b|\bvolatile\b))*)")
+"""A type and the marks of pointers, references and constants behind it."""
 _DEPTH: Final = 64
 _STRINGS: Final = {
     "char": "",
@@ -47,10 +50,54 @@ _DEFAULTS: Final[dict[str, tuple[int, tuple[tuple[str, ...], ...]]]] = {
 def user_type(text: str) -> str:
     """A type's text without what the library's templates are given by default.
 
+    As in gdb, what such a template is given is written out but for such templates themselves:
+    the string in `std::vector<Box<std::basic_string<...> > >` has no other name.
+
     Args:
         text: the type as the debug information has it, declarators included.
     """
-    return _shortened(text.replace("::__1::", "::"), 0)
+    return _printed(text.replace("::__1::", "::"), 0)
+
+
+def printer_type(text: str) -> str:
+    """A type as gdb's printers of values call it: only a template of the library is shortened.
+
+    Args:
+        text: the type as the debug information has it, without declarators.
+    """
+    text = text.replace("::__1::", "::")
+    name, bracket, rest = text.partition("<")
+    if not bracket or _closing(text, len(name)) != len(text) - 1:
+        return text
+    return _known(name, _split(rest[:-1]), 0) or text
+
+
+def with_names(text: str, names: Mapping[object, str]) -> str:
+    """A type's text with a class's own names for the types in its templates' arguments.
+
+    Args:
+        text: the type.
+        names: by the texts of types.
+    """
+    found, at = "", 0
+    while (opening := text.find("<", at)) >= 0:
+        closing = _closing(text, opening)
+        if closing < 0:
+            break
+        given = _split(text[opening + 1 : closing])
+        shown = ", ".join(_named(one, names) for one in given)
+        space = " " if shown.endswith(">") else ""
+        found += f"{text[at:opening]}<{shown}{space}>"
+        at = closing + 1
+    return found + text[at:]
+
+
+def _named(given: str, names: Mapping[object, str]) -> str:
+    """A template's argument with a class's own names for types."""
+    match = _MARKED.fullmatch(given)
+    assert match is not None, "any text has an end"
+    inner = names.get(match[1]) or with_names(match[1], names)
+    return f"{names.get(inner, inner)}{match[2]}"
 
 
 def is_known_by_name(text: str) -> bool:
@@ -69,7 +116,8 @@ def same_spelling(text: str) -> str:
 
     Arguments that templates have by default, libraries' inner namespaces and spaces are left out.
     """
-    return re.sub(r"(?<!\w) | (?!\w)", "", user_type(shorter_arguments(bare_type(text))))
+    whole = shorter_numbers(bare_type(text).replace("::__1::", "::"))
+    return re.sub(r"(?<!\w) | (?!\w)", "", _shortened(constants_behind(whole), 0))
 
 
 def template_arguments(text: str) -> list[str]:
@@ -91,6 +139,76 @@ def template_arguments(text: str) -> list[str]:
 def bare_type(text: str) -> str:
     """A type's name without the keyword in front: "struct point" is "point"."""
     return re.sub(r"^(struct|class|union|enum) ", "", text)
+
+
+def _printed(text: str, depth: int) -> str:
+    """All types in a text by the names that the library's type printers give them."""
+    if "<" not in text or depth > _DEPTH:
+        return text
+    found, at = "", 0
+    while (opening := text.find("<", at)) >= 0:
+        closing = _closing(text, opening)
+        if closing < 0:
+            break
+        match = _NAME.search(text[at:opening])
+        name = match[1] if match is not None else ""
+        inner = text[opening + 1 : closing]
+        shown = f"{name}<{inner}>"
+        if name and not is_beyond_parser(shown):
+            given = _split(inner)
+            inside = ", ".join(_printed(one, depth + 1) for one in given)
+            space = " " if inner.endswith(" ") and inside.endswith(">") else ""
+            shown = f"{name}<{inside}{space}>"
+            if not text.startswith("::", closing + 1):  # of that, the name is another type's
+                shown = _known(name, given, depth) or shown
+        found += text[at : opening - len(name)] + shown
+        at = closing + 1
+    return found + text[at:]
+
+
+def _known(name: str, given: list[str], depth: int) -> str:
+    """A template of the library as its type printers write it; "" for another one."""
+    name = name.replace("std::__cxx11::", "std::")
+    if name in ("std::basic_string", "std::basic_string_view") and given[0] in _STRINGS:
+        return _text_name(name, given)
+    kept, defaults = _DEFAULTS.get(name, (0, ()))
+    if kept and len(given) == kept:
+        return f"{name}<{', '.join(given)}>"  # it has been written so before
+    if len(given) != kept + len(defaults) or depth > _DEPTH:
+        return ""
+    for one, forms in zip(given[kept:], defaults, strict=True):
+        if _spelled(one) not in {_spelled(form.format(*given)) for form in forms}:
+            return ""
+    return f"{name}<{', '.join(_given(one, depth + 1) for one in given[:kept])}>"
+
+
+def _text_name(name: str, given: list[str]) -> str:
+    """The library's own name for a string of some characters; "" for another one."""
+    rest = [f"std::char_traits<{given[0]}>", f"std::allocator<{given[0]}>"]
+    if given[1:] != rest[: len(given) - 1]:
+        return ""
+    return f"std::{_STRINGS[given[0]]}{name.removeprefix('std::basic_')}"
+
+
+def _given(text: str, depth: int) -> str:
+    """A type that a template of the library is given, as its type printers write it.
+
+    They write a pointer's mark behind what it leads to, and forget `const` of what they know.
+    """
+    match = _MARKED.fullmatch(text)
+    assert match is not None, "any text has an end"
+    base, behind = match[1], match[2].lstrip()
+    name, bracket, rest = base.partition("<")
+    whole = bool(bracket) and _closing(base, len(name)) == len(base) - 1
+    marks = re.sub(r"[^*&]", "", behind)
+    if shown := _known(name, _split(rest[:-1]), depth) if whole else "":
+        return f"{shown}{marks}"
+    return f"const {base}{marks}" if marks and behind.startswith("const") else text
+
+
+def _spelled(text: str) -> str:
+    """A type in one of the ways to write it."""
+    return re.sub(r"\s+(?=[*&>])", "", constants_behind(text))
 
 
 def _shortened(text: str, depth: int) -> str:
@@ -117,15 +235,14 @@ def _shortened(text: str, depth: int) -> str:
 def _template(name: str, given: list[str], *, spaced: bool) -> str:
     name = name.replace("std::__cxx11::", "std::")
     if name in ("std::basic_string", "std::basic_string_view") and given[0] in _STRINGS:
-        rest = [f"std::char_traits<{given[0]}>", f"std::allocator<{given[0]}>"]
-        if given[1:] == rest[: len(given) - 1]:
-            return f"std::{_STRINGS[given[0]]}{name.removeprefix('std::basic_')}"
+        known = _text_name(name, given)
+        if known:
+            return known
     kept, defaults = _DEFAULTS.get(name, (len(given), ()))
     dropped = False
     while len(given) > kept:
         forms = defaults[len(given) - kept - 1] if len(given) - kept <= len(defaults) else ()
-        known = {_tight(form.format(*given)) for form in forms}
-        if _tight(given[-1]) not in known:
+        if _tight(given[-1]) not in {_tight(form.format(*given)) for form in forms}:
             break
         given, dropped = given[:-1], True
     space = " " if spaced and not dropped and given[-1].endswith(">") else ""

@@ -131,6 +131,8 @@ class MadeType(Struct, frozen=True, dict=True):
         count: elements of an array.
         in_registers: an array is a vector of the processor's.
         member_of: the class whose members a pointer to members leads to.
+        taken: a function's parameters; None where they are not known.
+        more: a function takes more of any type.
     """
 
     kind: TypeKind
@@ -140,11 +142,13 @@ class MadeType(Struct, frozen=True, dict=True):
     count: int | None = None
     in_registers: bool = False
     member_of: "CType | None" = None
+    taken: "tuple[CType, ...] | None" = None
+    more: bool = False
 
     @property
     def parameters(self) -> tuple[tuple["CType", ...], bool]:
-        """Nothing is known of a function's parameters."""
-        return (), True
+        """A function's parameters, and whether it takes more; any where they are not known."""
+        return ((), True) if self.taken is None else (self.taken, self.more)
 
     @property
     def is_signed(self) -> bool:
@@ -218,6 +222,9 @@ class MadeType(Struct, frozen=True, dict=True):
             if self.in_registers:
                 return f"{self.made_of.declared(name)} __attribute__ ((vector_size({shown})))"
             return self.made_of.declared(f"{name}[{shown}]")
+        if self.taken is not None:
+            texts = [one.text for one in self.taken] + ["..."] * self.more
+            return self.made_of.declared(f"{name}({', '.join(texts) or 'void'})")
         return self.made_of.declared(f"{name}(void)" if self.name == "void" else f"{name}()")
 
     @property
@@ -229,7 +236,8 @@ class MadeType(Struct, frozen=True, dict=True):
     def key(self) -> object:
         """Equal for equal types."""
         made_of = None if self.made_of is None else self.made_of.key
-        return (self.kind, self.size, self.name, made_of, self.count)
+        taken = None if self.taken is None else tuple(one.key for one in self.taken)
+        return (self.kind, self.size, self.name, made_of, self.count, taken, self.more)
 
     @property
     def keyword(self) -> str:
@@ -322,9 +330,17 @@ def array_of(element: CType, count: int) -> MadeType:
     return MadeType(TypeKind.ARRAY, size, made_of=element, count=count)
 
 
-def function_returning(result: CType) -> MadeType:
-    """A function of unknown parameters."""
-    return MadeType(TypeKind.FUNCTION, 1, made_of=result)
+def function_returning(
+    result: CType, taken: tuple[CType, ...] | None = None, *, more: bool = False
+) -> MadeType:
+    """A function.
+
+    Args:
+        result: what it returns.
+        taken: its parameters; None where they are not known.
+        more: it takes more of any type.
+    """
+    return MadeType(TypeKind.FUNCTION, 1, made_of=result, taken=taken, more=more)
 
 
 def builtin(words: Sequence[str]) -> MadeType | None:

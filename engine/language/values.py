@@ -3,7 +3,7 @@
 import struct
 from collections.abc import Callable, Mapping
 from fractions import Fraction
-from math import inf, nan
+from math import copysign, inf, isfinite, nan
 from typing import Final, Literal
 
 from msgspec import Struct
@@ -17,6 +17,8 @@ Order = Literal["little", "big"]
 MOST: Final = 1 << 16
 """Bytes of a value at the most (gdb's max-value-size)."""
 _FLOATS: Final = {2: "e", 4: "f", 8: "d"}
+_BIAS, _NO_NUMBER = 16383, 0x7FFF
+"""Of exponents of long numbers: what zero is stored as, and the one of infinities."""
 _NUMBERS: Final = INTEGERS | {TypeKind.ENUM, TypeKind.POINTER}
 
 
@@ -196,6 +198,20 @@ class TypedValue(Struct, eq=False):
         return as_float(self.raw, self.order, is_quad=self.type.is_quad)
 
     @property
+    def exact(self) -> Fraction | float:
+        """A number's value with all its digits; a float for an infinity, for none, and for zero.
+
+        Raises:
+            CommandError: it is no number.
+        """
+        if self.type.kind is not TypeKind.FLOAT:
+            return Fraction(self.number)
+        if len(self.raw) not in _FLOATS:
+            return quad(self.raw, self.order) if self.type.is_quad else extended(self.raw)
+        number = self.real
+        return Fraction(number) if number and isfinite(number) else number
+
+    @property
     def truth(self) -> bool:
         """True if it is not zero.
 
@@ -220,13 +236,15 @@ def as_float(raw: bytes, order: Order, *, is_quad: bool = False) -> float:
     if len(raw) in _FLOATS:
         (number,) = struct.unpack(("<" if order == "little" else ">") + _FLOATS[len(raw)], raw)
         return float(number)
-    exact = quad(raw, order) if is_quad else extended(raw)
-    if isinstance(exact, float):
-        return exact
+    return _nearest(quad(raw, order) if is_quad else extended(raw))
+
+
+def _nearest(number: Fraction | float) -> float:
+    """The double that is nearest to a number."""
     try:
-        return float(exact)
+        return float(number)
     except OverflowError:
-        return inf if exact > 0 else -inf
+        return inf if number > 0 else -inf
 
 
 def extended(raw: bytes) -> Fraction | float:
@@ -250,13 +268,7 @@ def quad(raw: bytes, order: Order) -> Fraction | float:
 
 
 def float_bytes(number: float, size: int, order: Order) -> bytes:
-    """A number as a binary floating-point one.
-
-    Raises:
-        CommandError: of a size that there is none of.
-    """
-    if size not in _FLOATS:
-        raise CommandError(f"numbers of {size} bytes cannot be computed with")
+    """A number as a binary floating-point one of 2, 4 or 8 bytes."""
     try:
         return struct.pack(("<" if order == "little" else ">") + _FLOATS[size], number)
     except OverflowError:
@@ -265,11 +277,39 @@ def float_bytes(number: float, size: int, order: Order) -> bytes:
         )
 
 
-def made(kind: CType, number: float, order: Order) -> TypedValue:
+def long_float_bytes(number: Fraction | float, size: int, order: Order, *, is_quad: bool) -> bytes:
+    """A number as one of IEEE's of 128 bits, or as one of the x87's: the nearest even one."""
+    digits = 113 if is_quad else 64
+    sign = int(number < 0 or (number == 0 and copysign(1, float(number)) < 0))
+    mantissa, exponent = 0, 0
+    if isinstance(number, float) and not isfinite(number):
+        exponent, mantissa = _NO_NUMBER, (number != number) << digits - 2
+    elif number:
+        magnitude = abs(Fraction(number))
+        power = magnitude.numerator.bit_length() - magnitude.denominator.bit_length()
+        power -= magnitude < Fraction(2) ** power
+        power = max(power, 1 - _BIAS)
+        mantissa = round(magnitude / Fraction(2) ** (power - digits + 1))
+        if mantissa >> digits:
+            mantissa, power = mantissa >> 1, power + 1
+        exponent = power + _BIAS if mantissa >> digits - 1 else 0
+        if exponent >= _NO_NUMBER:
+            exponent, mantissa = _NO_NUMBER, 0
+    if is_quad:
+        whole = sign << 127 | exponent << 112 | mantissa & (1 << 112) - 1
+        return whole.to_bytes(16, order)
+    if exponent == _NO_NUMBER:
+        mantissa |= 1 << 63
+    return (sign << 79 | exponent << 64 | mantissa).to_bytes(10, "little").ljust(size, b"\0")
+
+
+def made(kind: CType, number: Fraction | float, order: Order) -> TypedValue:
     """A computed value of a scalar type; an integer is cut to its size."""
     size = kind.size or 1
-    if kind.kind is TypeKind.FLOAT:
-        raw = float_bytes(float(number), 8 if size > 8 else size, order)
+    if kind.kind is TypeKind.FLOAT and size not in _FLOATS:
+        raw = long_float_bytes(number, size, order, is_quad=kind.resolved.is_quad)
+    elif kind.kind is TypeKind.FLOAT:
+        raw = float_bytes(_nearest(number), size, order)
     else:
         whole = int(number)
         if kind.kind is TypeKind.BOOL:

@@ -14,7 +14,7 @@ from typing import Final
 CHECKOUT: Final = Path(__file__).resolve().parents[2]
 FOLDER: Final = CHECKOUT / "tests" / "data" / "debugger" / "stored"
 GDB: Final = ("gdb", "-q", "--batch", "-nx")
-_SOURCES: Final = (".c", ".cpp", ".rs")
+_SOURCES: Final = (".c", ".cpp", ".rs", ".words")
 _PROMPT: Final = "(gdb) "
 _HIGH: Final = 0x500000
 """Addresses from here on are the loader's choice."""

@@ -98,14 +98,8 @@ class Assembly:
 
     def _label(self, address: int) -> str:
         """Return the name of an address as it stands behind it: " <main+4>"; "" for none."""
-        name = self.code_label(address)
+        name = self._debugger.code_label(address)
         return f" <{name}>" if name else ""
-
-    def code_label(self, address: int) -> str:
-        """The name of an address beside instructions: the linker's, where nothing else is set."""
-        if self._debugger.settings["print asm-demangle"]:
-            return self._debugger.scope.symbol(address)
-        return self._debugger.places.label(address)
 
     def next_line(self, number: int) -> None:
         """Show the instructions of a frame's line if `disassemble-next-line` says so."""
@@ -131,7 +125,7 @@ class Assembly:
                 raise CommandError("No function contains specified address.")
             pieces, name = debugger.places.code_of(at)
             if pieces:
-                label = self.code_label(pieces[0].start)
+                label = self._debugger.code_label(pieces[0].start)
                 return pieces, label if label and not _DISTANCE.search(label) else name
             start = symbol.address + module.bias
             size = symbol.size or self._to_next(start)
@@ -174,7 +168,7 @@ class Assembly:
         frame = debugger.frame
         mark = "=> " if frame is not None and frame.pc == place.address else "   "
         digits = debugger.control.session.arch.bits // 4
-        name = self.code_label(place.address)
+        name = self._debugger.code_label(place.address)
         name = name if _DISTANCE.search(name) else f"{name}+0"
         if base is not None:
             name = f"{place.address - base:+}"

@@ -133,7 +133,8 @@ class Breaking:
         stops = self.stops(" ".join(words)) if words else list(self._debugger.stops.all.values())
         for stop in stops:
             stop.temporary = rule == "delete"
-            stop.lasting = 0 if rule == "delete" else count
+            stop.disabling = rule != "delete"
+            stop.lasting = count if stop.disabling else 0
             self._debugger.stops.switch(stop, on=True)
 
     def disable(self, rest: str) -> None:

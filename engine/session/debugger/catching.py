@@ -1,8 +1,9 @@
 """Words for what happens to the guest: catch, handle."""
 
+import re
 from typing import ClassVar, Final
 
-from engine.errors import CommandError
+from engine.errors import CommandError, GuestFaultError
 from engine.escaping import escaped
 from engine.guest.hooks import SignalAnswer
 from engine.session.debugger.debugger import Debugger
@@ -25,6 +26,7 @@ _EXCEPTIONS: Final = {
     "rethrow": ("__cxa_rethrow", "exception rethrown"),
     "catch": ("__cxa_begin_catch", "exception caught"),
 }
+_TYPE_INFO: Final = "typeinfo for "
 _PANIC: Final = "rust-panic"
 _KINDS: Final = ("syscall", "signal", "fork", "vfork", "exec", *_EXCEPTIONS, _PANIC)
 _PANICS: Final = "Rust panic"
@@ -36,10 +38,12 @@ class ExceptionCatch(UserBreakpoint, kw_only=True):
 
     Attributes:
         catches: "throw", "rethrow" or "catch".
+        matching: a regular expression for the exception's type; "" for all.
     """
 
     name: ClassVar[str] = "catchpoint"
     catches: str = "throw"
+    matching: str = ""
 
     @property
     def kind(self) -> str:
@@ -50,6 +54,11 @@ class ExceptionCatch(UserBreakpoint, kw_only=True):
     def what(self) -> str:
         """The last column of `info breakpoints`."""
         return f"exception {self.catches}"
+
+    @property
+    def detail(self) -> str:
+        """The line below it in `info breakpoints`."""
+        return f"matching: {self.matching}" if self.matching else ""
 
 
 class PanicCatch(ExceptionCatch, kw_only=True):
@@ -110,7 +119,7 @@ class Catching:
         debugger.conditions.set(asked, condition.strip())
         stop: UserStop
         if kind in _EXCEPTIONS:
-            stop, said = self._exceptions(kind), kind
+            stop, said = self._exceptions(kind, " ".join(names)), kind
         elif kind == _PANIC:
             stop, said = self._panics(), kind
         elif kind == "syscall":
@@ -136,16 +145,48 @@ class Catching:
         if kind == "syscall":
             questions.call, questions.returned = self._called, self._returned
 
-    def _exceptions(self, kind: str) -> ExceptionCatch:
-        """A catchpoint in the C++ library; it waits for the library where that comes later."""
+    def _exceptions(self, kind: str, matching: str) -> ExceptionCatch:
+        """A catchpoint in the C++ library; it waits for the library where that comes later.
+
+        Args:
+            kind: what the library does with the exception.
+            matching: a regular expression for its type; "" for all.
+
+        Raises:
+            CommandError: that is none.
+        """
         debugger = self._debugger
+        try:
+            pattern = re.compile(matching)
+        except re.error as error:
+            raise CommandError(f"invalid type-matching regexp: {error}") from None
         name, event = _EXCEPTIONS[kind]
         probe = "libstdcxx", kind
         wanted = WantedPlace(f"-function {name}", function=name, whole=True, probe=probe)
         locations = self._locations(wanted)
-        stop = ExceptionCatch(wanted=wanted, locations=locations, catches=kind, event=event)
+        stop = ExceptionCatch(
+            wanted=wanted, locations=locations, catches=kind, event=event, matching=matching
+        )
+
+        def fits() -> bool:
+            debugger.frames.moved()
+            name = self._type_thrown()
+            return not name or pattern.search(name) is not None
+
+        stop.fits = fits if matching else None
         debugger.stops.arm(stop)
         return stop
+
+    def _type_thrown(self) -> str:
+        """The type of the exception that the library has in hand; "" where it does not tell."""
+        debugger = self._debugger
+        try:
+            described = debugger.value("$_probe_arg1").number
+        except (CommandError, GuestFaultError):
+            return ""
+        symbol = debugger.frames.seen.modules.locate(described).symbol
+        name = "" if symbol is None else symbol.demangled
+        return name.removeprefix(_TYPE_INFO) if name.startswith(_TYPE_INFO) else ""
 
     def _locations(self, wanted: WantedPlace) -> list[BreakLocation]:
         """The places in files that are there already."""

@@ -226,7 +226,14 @@ class Debugger:
             TailCalls(session, self.files),
             self.files.loaded_names,
             self.stored,
+            self.code_label,
         )
+
+    def code_label(self, address: int) -> str:
+        """The name of an address beside instructions: the linker's, where nothing else is set."""
+        if self.settings["print asm-demangle"]:
+            return self.scope.symbol(address)
+        return self.places.label(address)
 
     def _set(self) -> None:
         """A setting has changed."""

@@ -146,7 +146,9 @@ class DescribingWords:
             function = names.function(rest) if names is not None else None
             if function is not None:
                 at = function[1] + module.bias
-                debugger.put(f'Symbol "{rest}" is a function at address {at:#x}.')
+                block = debugger.files.variables(module).block_at(function[1])
+                whole = rest if block is None else block.functions[-1].name
+                debugger.put(f'Symbol "{whole}" is a function at address {at:#x}.')
                 return
         for module in debugger.files.modules():
             for symbol in module.symbols.find_all(rest):

@@ -29,6 +29,7 @@ from engine.session.inspect.value_lines import bare_pointer
 from engine.session.protocol.frames import CALLED, GuestFrame
 
 _MANY: Final = frozenset((TypeKind.RECORD, TypeKind.ARRAY))
+_GIVEN_FUNCTION: Final = re.compile(r"[<,][^()]*[\w>*&] \((?![*&]|[\w:]+::\*|anonymous)")
 _UNTRUE: Final = re.compile(r"^_Z|\.cold\b|\.constprop\b|\.isra\b|\.part\b")
 """Names that are not the source's: nobody could demangle them, or they are of a part or copy."""
 _MAX_SOURCE: Final = 1 << 24
@@ -106,6 +107,7 @@ class SelectedFrames:
         tail_calls: TailCalls,
         loaded_names: Callable[[AddressSpace], dict[str, str]],
         stored: Callable[[], StoredProgram | None],
+        label: Callable[[int], str],
     ) -> None:
         """Look at nothing yet.
 
@@ -119,7 +121,9 @@ class SelectedFrames:
             tail_calls: finds frames of functions that have ended in a jump.
             loaded_names: gives the names that a loader has for the libraries in memory.
             stored: gives the program's files while they are looked at in place of its memory.
+            label: names an address as the linker does.
         """
+        self._label = label
         self._settings = settings
         self._begun_at, self._stopped_in = begun_at, stopped_in
         self._control = control
@@ -359,7 +363,7 @@ class SelectedFrames:
 
     def printer(self, scope: FrameScope) -> Printer:
         """Prints values of a frame."""
-        return Printer(scope, scope.symbol, self._settings.print_options)
+        return Printer(scope, scope.symbol, self._settings.print_options, self._label)
 
     # -- texts ------------------------------------------------------------------------------
 
@@ -459,8 +463,13 @@ class SelectedFrames:
 
 
 def shown_function(name: str) -> str:
-    """A function's name as a frame shows it: without parameters, where gdb can take them off."""
-    return name if "lambda(" in name or "[abi:" in name else bare_name(name)
+    """A function's name as a frame shows it: without parameters, where gdb can take them off.
+
+    Its parser of C++ names knows no lambda, no tag of an ABI, and no function's type as what a
+    template is given: "std::function<long (long)>".
+    """
+    kept = "lambda(" in name or "[abi:" in name or _GIVEN_FUNCTION.search(name) is not None
+    return name if kept else bare_name(name)
 
 
 def _read(path: str) -> list[str] | None:

@@ -20,7 +20,7 @@ from engine.language.print_options import PrintOptions
 from engine.language.register_types import number_of
 from engine.language.tokens import characters
 from engine.language.type_flags import split_flags
-from engine.language.typetexts import definition_of
+from engine.language.typetexts import behind_typedef, definition_of
 from engine.language.user_types import user_type
 from engine.language.value_types import CType
 from engine.language.values import TypedValue, made
@@ -170,7 +170,7 @@ class Looking:
                 debugger.put(line)
                 begun, self._next = self._next, end
         except GuestFaultError:
-            debugger.write(f"{printer.address(self._next)}:\t")  # as gdb, which has begun
+            debugger.write(f"{printer.linked_address(self._next)}:\t")  # as gdb, which has begun
             raise
         if form.startswith("-"):
             self._next = begin
@@ -225,7 +225,7 @@ class Looking:
         for _ in range(count):
             at = self._next
             raw, text = self._assembly.instruction(at)
-            name = self._assembly.code_label(at)
+            name = self._debugger.code_label(at)
             mark = "=> " if at == pc else "   "
             place = f"{at:#x} <{name}>" if name else f"{at:#x}"
             debugger.put(f"{mark}{place}:\t{text}")
@@ -305,7 +305,7 @@ class Looking:
             if held is not None:
                 self._debugger.put(f"Concrete type: {held}")
             return
-        text = re.sub(r"^\?(?= \()", "void", kind.resolved.text if named else kind.text)
+        text = re.sub(r"^\?(?= \()", "void", behind_typedef(kind).text if named else kind.text)
         first = self._real_type(rest, named=named)
         if first:
             self._debugger.put(f"type = {first}")
@@ -336,7 +336,7 @@ class Looking:
             self._debugger.put(f"type = {first}")
             text = text.removeprefix("type = ")
         for line in text.splitlines():
-            self._debugger.put(user_type(line))
+            self._debugger.put(line)
 
     def _real_type(self, text: str, *, named: bool) -> str:
         """A comment in front of an expression's type: the class of the object as it is."""

@@ -136,6 +136,17 @@ class ProgramCalls:
 
     # -- the call ---------------------------------------------------------------------------
 
+    def _name_of(self, address: int) -> str:
+        """A function by its address, as gdb calls it (gdb/infcall.c, get_function_name)."""
+        described = self._debugger.places.code_of(address)[1]
+        if described:
+            return described
+        symbol = self._debugger.control.session.seen.modules.locate(address).symbol
+        if symbol is None:
+            return f"at 0x{address:#x}"
+        name = symbol.demangled
+        return name[max(name.find(bare_name(name)), 0) :]  # without the type of its result
+
     def _enter(self, address: int, given: CallArguments) -> tuple[ProgramCall, int]:
         """Stand at the function's first instruction; the call, and the room for its result."""
         debugger = self._debugger
@@ -153,9 +164,7 @@ class ProgramCalls:
             running.reason,
             running.cause,
         )
-        symbol = session.seen.modules.locate(address).symbol
-        name = f"{address:#x}" if symbol is None else symbol.demangled
-        name = name[max(name.find(bare_name(name)), 0) :]  # without the type of its result
+        name = self._name_of(address)
         try:
             with control.changed():
                 entered = enter(session, machine.registers, address, given, back)

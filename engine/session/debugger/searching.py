@@ -285,10 +285,12 @@ def _pattern(rest: str) -> re.Pattern[str]:
 def _declaration(kind: str, one: NamedEntry) -> str:
     """A name as its language declares it."""
     if one.alias is not None:
-        return f"typedef {one.alias.resolved.text} {one.name};"
+        text = one.alias.resolved.text
+        is_constant = one.alias.text.startswith("const ") and not text.startswith("const ")
+        return f"typedef {'const ' if is_constant else ''}{text} {one.name};"
     if kind == "type":
         return f"{one.type.text};" if one.line else one.type.text
-    if one.signature.startswith(one.name) and one.signature.endswith((")", " const")):
+    if one.signature.endswith((")", ") const")):
         # C++'s, without the object that it is called for
         text = one.type.resolved.target.declared(one.signature)
     else:

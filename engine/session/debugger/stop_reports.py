@@ -16,6 +16,10 @@ from engine.session.protocol.views import RunState, StopCause
 _TOLD: Final = (StopCause.HIT, StopCause.EVENT, StopCause.SIGNAL)
 
 
+Activation = tuple[str, int | None, int | None]
+"""A call: its function, its canonical frame address, and where it returns to."""
+
+
 class StopReports:
     """Says how a move of the guest has ended.
 
@@ -120,20 +124,30 @@ class StopReports:
             self._tell_hit(reached, "")
         return bool(reached)
 
-    def tell_step(self, before: tuple[str, int | None]) -> None:
-        """Tell where the guest stands after a step: the function only if it is another one."""
+    def tell_step(self, before: Activation) -> None:
+        """Tell where the guest stands after a step: the function only if it is another one.
+
+        As in gdb, a call of the same function that a step returns to is no other one, if the step
+        goes on from the middle of its line.
+        """
         debugger, looking = self._debugger, self._looking
         frames = debugger.frames
-        alone = self.activation() == before and bool(frames.frame.file)
+        here = self.activation()
+        same = here[:2] == before[:2]
+        if not same and here[0] == before[0] and here[1] is not None and before[1] is not None:
+            same = here[1] > before[1] and frames.frame.pc != before[2]
+        alone = same and bool(frames.frame.file)
         if not alone:
             debugger.put(frames.heading(0, with_number=False))
         looking.show_source(0, alone=alone)
         looking.show_displays()
 
-    def activation(self) -> tuple[str, int | None]:
-        """The call that the guest is in: its function and its canonical frame address."""
+    def activation(self) -> Activation:
+        """The call that the guest is in."""
         frames = self._debugger.frames.all
-        return (frames[0].function, frames[0].cfa) if frames else ("", None)
+        if not frames:
+            return "", None, None
+        return frames[0].function, frames[0].cfa, frames[1].pc if len(frames) > 1 else None
 
     def tell_place(self) -> None:
         """A stop that is no breakpoint's."""

@@ -26,9 +26,11 @@ class UserStop(Struct, kw_only=True):
         anywhere: it means the same in every frame.
         ignore: hits to pass by.
         hits: so far.
-        lasting: stops until it is disabled; 0 for no end.
+        disabling: it is disabled with the last of some stops.
+        lasting: how many of these are left.
         commands: carried out at each stop.
         only: a command's own question, asked in place of the condition.
+        fits: asked first at each hit: is what happens of the kind that is waited for?
         at_hit: asked at each hit that counts, where no other question lets it pass by.
         event: what has happened at its last hit, where there is more than one thing to catch.
         thread: number and id of the thread that it is for; None for all.
@@ -45,9 +47,11 @@ class UserStop(Struct, kw_only=True):
     anywhere: bool = False
     ignore: int = 0
     hits: int = 0
+    disabling: bool = False
     lasting: int = 0
     commands: tuple[ScriptLine, ...] = ()
     only: Callable[[], bool] | None = None
+    fits: Callable[[], bool] | None = None
     at_hit: Callable[[], bool] | None = None
     event: str = ""
     thread: tuple[int, int] | None = None
@@ -62,6 +66,11 @@ class UserStop(Struct, kw_only=True):
     @property
     def what(self) -> str:
         """The last column of `info breakpoints`."""
+        return ""
+
+    @property
+    def detail(self) -> str:
+        """A line of its own below it in `info breakpoints`; "" for none."""
         return ""
 
     @property
@@ -658,6 +667,8 @@ class UserStops:
             return stop.only()
         if stop.thread and stop.thread[1] != self._control.session.machine.current.tid:
             return False
+        if stop.fits is not None and not stop.fits():
+            return False
         if stop.condition and not self._holds(stop):
             return False
         stop.hits += 1
@@ -665,8 +676,8 @@ class UserStops:
             stop.ignore -= 1
             return False
         stops = stop.at_hit is None or stop.at_hit()
-        if stops and stop.lasting:
-            stop.lasting -= 1
+        if stops and stop.disabling:  # as in gdb, it stays so where it is enabled again
+            stop.lasting = max(stop.lasting - 1, 0)
             stop.on = bool(stop.lasting)
         return stops
 

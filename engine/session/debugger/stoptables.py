@@ -56,11 +56,13 @@ class StopTables:
         wide = max(_TYPE, *(len(stop.kind) for stop in stops))
         put(f"Num     {'Type':<{wide}} Disp Enb {'Address':<{digits + 2}} What")
         for stop in stops:
-            keeps = "del " if stop.temporary else "dis " if stop.lasting else "keep"
+            keeps = "del " if stop.temporary else "dis " if stop.disabling else "keep"
             on = "y" if stop.on else "n"
             where, what = _column(stop, digits, debugger.displacement)
             of_thread = f" thread {stop.thread[0]}" if stop.thread else ""
             put(f"{stop.number:<7} {stop.kind:<{wide}} {keeps} {on}   {where} {what}{of_thread}")
+            if stop.detail:
+                put(f"\t{stop.detail}")
             if stop.condition:
                 put(f"\tstop only if {stop.condition}")
             if stop.thread:

@@ -6,13 +6,20 @@ from engine.errors import CommandError
 from engine.image.datatypes import TypeKind
 from engine.image.methods import virtual_methods
 from engine.language.class_members import ClassMembers
+from engine.language.evaluation import tree_of
 from engine.language.reach import Reach
+from engine.language.syntax import Expression
 from engine.language.user_types import bare_type
 from engine.language.value_types import is_reference
 from engine.language.values import TypedValue
 from engine.session.debugger.debugger import Debugger
 
 _NONE: Final = "This object does not have a virtual function table"
+
+
+def _calls(node: Expression) -> bool:
+    """True if a part of an expression calls a function."""
+    return node.kind == "call" or any(map(_calls, node.parts))
 
 
 class VirtualTableWords:
@@ -84,6 +91,8 @@ class VirtualTableWords:
         if text.strip().startswith("&"):
             return ""
         scope = self._debugger.scope
+        if _calls(tree_of(text, scope)):
+            return ""  # as in gdb, which calls nothing for a type
         reach = Reach(scope)
         value = self._debugger.value(text)
         mark = " &" if is_reference(value.type) else ""

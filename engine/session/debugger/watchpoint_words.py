@@ -130,22 +130,28 @@ class Watching:
         code = value is not None and value.type.kind is TypeKind.FUNCTION
         if value is not None and value.address is not None and not value.type.size and not code:
             raise CommandError(f"'{text}' has unknown type; cast it to its declared type")
-        if (found.constant and not found.uses.local) or code:
+        uses = found.uses
+        if (found.constant and not (uses.local or uses.this)) or code:
             raise CommandError(f"Cannot watch constant value `{text}'.")
         if fixed:
             one.place = location(text, debugger.guest_scope)
             return
         # A variable that is a constant here is elsewhere later, as nothing but its place tells.
-        if found.uses.registers or found.constant:
+        if uses.registers or found.constant:
             if not debugger.started:
                 raise CommandError("No registers.")
             if stop.sense is not CHANGES:
                 raise CommandError("Expression cannot be implemented with read/access watchpoint.")
             stop.sense = STEPPED
-        elif value is not None and set(found.uses.memory) == {(value.address, value.type.size)}:
-            one.place = value
+        elif value is not None:
+            here = value.address, value.type.size
+            pointers = 1 if uses.this and not uses.local else 0  # `this` itself
+            if here in uses.memory and len(uses.memory) == 1 + pointers:
+                one.place = value
+        # As in gdb, a member of `this` is watched when the method has returned, too.
+        stays = one.place is not None and uses.this
         frame = debugger.frame
-        if found.uses.local and frame is not None:
+        if (uses.local or uses.this) and not stays and frame is not None:
             one.call = frame.cfa, frame.function
             stop.local = True
 

@@ -28,11 +28,13 @@ class Uses(Struct):
         memory: (address, size) of each piece, in the order of reading, each once.
         registers: by name; those that only say where something is are not among them.
         local: it depends on the frame: a variable of a function that lives with its call.
+        this: it depends on the object that a method runs for.
     """
 
     memory: dict[tuple[int, int], None] = field(default_factory=dict)
     registers: dict[str, None] = field(default_factory=dict)
     local: bool = False
+    this: bool = False
 
 
 class FrameRegisters:

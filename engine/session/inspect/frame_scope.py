@@ -12,13 +12,13 @@ from engine.errors import CommandError, GuestFaultError, ImageError
 from engine.guest.modules import Module
 from engine.image import Symbol
 from engine.image.callsites import CallSite, register_of
-from engine.image.datatypes import TypeKind
+from engine.image.datatypes import MAX_DEPTH, TypeKind
 from engine.image.dies import Unit
 from engine.image.dietypes import DieType
 from engine.image.expressions import OPTIMIZED_OUT, Term, VariableLocation, Where
 from engine.image.functions import CPP
 from engine.image.gotypes import dictionary_index, shape_of
-from engine.image.names import GlobalNames
+from engine.image.names import GlobalNames, class_around
 from engine.image.reader import DamagedError
 from engine.image.scopes import DieVariable, FunctionBlock, Scope, Variable
 from engine.language import value_types as ct
@@ -26,6 +26,7 @@ from engine.language.convenience_functions import FUNCTIONS, ConvenienceFunction
 from engine.language.go_program import GO_MAIN, GoProgram
 from engine.language.languages import GO, RUST, C, Language, language_of
 from engine.language.user_printers import UserPrinters
+from engine.language.user_types import bare_type
 from engine.language.value_types import CType, MadeType
 from engine.language.values import MemoryPlace, Order, Place, RegisterPlace, TypedValue
 from engine.linux.space import AddressSpace
@@ -216,13 +217,13 @@ class FrameScope:
 
     @property
     def is_cpp(self) -> bool:
-        """True if the frame's code is C++'s; without a frame, if any of the program is."""
+        """True if the frame's code is C++'s; where nothing tells, if any of the program is."""
         if self._spoken:
             return self._spoken == "c++"
         if self.scope is not None:
             return self.scope.language in CPP
         main = self._space.modules.main
-        names = self._files.names(main) if self.frame is None and main is not None else None
+        names = self._files.names(main) if main is not None else None
         return isinstance(names, GlobalNames) and any(map(names.has_language, CPP))
 
     @property
@@ -277,7 +278,8 @@ class FrameScope:
         for variable in self.locals():
             if variable.name == name:
                 if self.uses is not None and _lives_with_call(variable):
-                    self.uses.local = True
+                    self.uses.this |= name == "this"
+                    self.uses.local |= name != "this"
                 return self.of_variable(variable)
         return None
 
@@ -373,6 +375,7 @@ class FrameScope:
             is_rust=lambda: self.language is RUST,
             read=self.read,
             placed=self.of_variable,
+            sees=self._sees,
         )
 
     def symbol_size(self, name: str) -> int:
@@ -388,11 +391,30 @@ class FrameScope:
         for module in self._files.modules(self._module, self._space):
             names = self._files.names(module)
             found = names.type(name, word, self._unit) if names is not None else None
-            if found is not None:
+            if found is not None and ("::" in name or word or self._sees(found)):
                 return found
         if "<" in name:
             return self._cpp.template(name)
         return self._cpp.type_within(name) if self.is_cpp and "::" in name and not word else None
+
+    def _sees(self, kind: CType) -> bool:
+        """True for what needs no class in front of its name: a method's own class is around it."""
+        around = class_around(kind) if self.is_cpp else ""
+        return not around or any(
+            one == around or one.startswith(f"{around}::") for one in self._own_classes
+        )
+
+    @cached_property
+    def _own_classes(self) -> tuple[str, ...]:
+        """The class whose method runs, and those that it is derived from."""
+        this = self.local("this")
+        found: list[str] = []
+        kinds = [] if this is None else [this.type.resolved.target]
+        while kinds and len(found) < MAX_DEPTH:
+            kind = kinds.pop()
+            found.append(bare_type(kind.resolved.text))
+            kinds += [one.type for one in kind.resolved.members if one.is_base]
+        return tuple(found)
 
     def prefers_type(self, name: str) -> bool:
         """True if a name is that of a type in a nearer file than that of a variable."""
@@ -732,7 +754,7 @@ class FrameScope:
             name += module.symbols.version_behind(location.symbol)
         by_dwarf = self.language.is_named_by_dwarf
         if self.is_cpp and module is self._module:  # main has its parameters, too
-            by_dwarf = not location.symbol.name.startswith("_")
+            by_dwarf = True
         if by_dwarf and module is not None and location.symbol.is_function:
             block = self._files.variables(module).block_at(address - module.bias)
             name = name if block is None else block.functions[-1].name  # types and all

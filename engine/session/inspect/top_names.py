@@ -37,6 +37,7 @@ class TopNames:
         is_rust: Callable[[], bool],
         read: Callable[[int, int], bytes],
         placed: Callable[[Variable, Module], TypedValue],
+        sees: Callable[[CType], bool],
     ) -> None:
         """Look up nothing yet.
 
@@ -49,7 +50,9 @@ class TopNames:
             is_rust: True for code of Rust.
             read: reads (address, size) of memory.
             placed: the value of a variable of a file.
+            sees: True for a function that needs no class in front of its name.
         """
+        self._sees = sees
         self._files, self._space, self._module, self._unit = files, space, module, unit
         self._order, self._is_rust, self._read, self._placed = order, is_rust, read, placed
 
@@ -88,7 +91,7 @@ class TopNames:
             copy = self._copied(name, module)
             return found if copy is None else self.fixed(found.type, copy)
         function = names.function(name, near)
-        if function is not None:
+        if function is not None and ("::" in name or self._sees(function[0])):
             return self.fixed(function[0], function[1] + module.bias)
         return None
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from engine.image.elf import ElfImage
-from engine.image.functions import NamedFunctions, WantedFunction, without_result
+from engine.image.functions import NamedFunctions, WantedFunction, canonical, without_result
 from engine.image.variables import Variables
 
 STRING = "std::__cxx11::basic_string<char, std::char_traits<char>, std::allocator<char> >"
@@ -78,3 +78,20 @@ def test_parameters_are_equal_in_all_spellings(text: str, name: str, fits: bool)
 )
 def test_results_are_left_out(name: str, bare: str) -> None:
     assert without_result(name) == bare
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("const char *", "char const*"),
+        (
+            "const std::vector<int, std::allocator<int> > &",
+            "std::vector<int, std::allocator<int> > const&",
+        ),
+        ("const unsigned long", "unsigned long const"),
+        ("int &&", "int&&"),
+        ("volatile int *", "int volatile*"),
+    ],
+)
+def test_parameters_are_written_as_gdbs_parser_does(text: str, shown: str) -> None:
+    assert canonical(text) == shown

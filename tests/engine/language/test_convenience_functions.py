@@ -44,7 +44,7 @@ def test_values(text: str, shown: str) -> None:
         ('$_regex("a", "(")', "Invalid regexp: missing ), unterminated subpattern at position 0"),
         ('$_memeq("a", "b", -1)', "length must be non-negative"),
         ('$_memeq("a", "b", 1000000000)', "1000000000 bytes are too many to compare"),
-        ("$_nosuch(1)", "That is no function of the program."),
+        ("$_nosuch(1)", "Invalid data type for function to be called."),
     ],
 )
 def test_errors(text: str, why: str) -> None:

@@ -2,6 +2,7 @@
 
 import shutil
 import subprocess
+from fractions import Fraction
 
 import pytest
 from hypothesis import Phase, given, settings
@@ -11,6 +12,7 @@ from memoryscope import MemoryScope
 from engine.errors import CommandError
 from engine.language.evaluation import evaluate, type_of
 from engine.language.printing import Printer
+from engine.language.values import extended, long_float_bytes, quad
 
 
 def _text(expression: str, bench: MemoryScope | None = None) -> str:
@@ -141,14 +143,23 @@ def test_changes_are_stored_in_their_places() -> None:
         ("number.x", "Attempt to extract a component of a value that is not a structure."),
         ("1 / 0", "Division by zero"),
         ("7 % 0", "Division by zero"),
-        ("1.5 % 2", "Integer only operation on a floating-point value."),
+        ("1.5 % 2", "Integer-only operation on floating point number."),
         ("row @ 0", "Invalid number 0 of repetitions."),
         ("5 @ 2", "Only values in memory can be extended with '@'."),
         ("(struct nosuch *)0", "No struct type named nosuch."),
         ("'ab", "Unmatched single quote."),
         ('"ab', "Unterminated string in expression."),
         ("0x1ffffffffffffffff", "Numeric constant too large."),
-        ("number(1)", "That is no function of the program."),
+        (
+            "number(1)",
+            "'at 0x0x7060504' has unknown return type; cast the call to its declared return type",
+        ),
+        ("1.5(1)", "Invalid data type for function to be called."),
+        ("nosuch + )", 'No symbol "nosuch" in current context.'),
+        ("number + )", "A syntax error in expression, near `)'."),
+        ("1abc", 'Invalid number "1abc".'),
+        ("'ab'", "Invalid character constant."),
+        ("''", "A character constant must contain at least one character."),
         ("(" * 500 + "1" + ")" * 500, "the expression is nested too deeply"),
         ("-" * 500 + "1", "the expression is nested too deeply"),
     ],
@@ -167,6 +178,10 @@ def test_errors(expression: str, why: str) -> None:
         ("char (*)[3]", "char (*)[3]", True),
         ("long [2][3]", "long [2][3]", True),
         ("int (*)()", "int (*)()", True),
+        ("int (*)(void)", "int (*)(void)", True),
+        ("int (*)(const char *, ...)", "int (*)(const char *, ...)", True),
+        ("long (*(*)(int))[2]", "long (*(*)(int))[2]", True),
+        ("(const int *)&row", "const int *", False),
         ("word_t", "long", True),
         ("number", "int", False),
         ("&row", "int (*)[4]", False),
@@ -184,3 +199,36 @@ def test_errors(expression: str, why: str) -> None:
 def test_types(text: str, kind: str, named: bool) -> None:
     found, is_name = type_of(text, MemoryScope())
     assert (found.text, is_name) == (kind, named)
+
+
+@pytest.mark.parametrize(
+    ("expression", "value"),
+    [
+        ("(long double)1 / 3", "0.333333333333333333342"),
+        ("-(long double)2 * 3", "-6"),
+        ("(long double)1 / 0", "inf"),
+        ("(long double)1 == 1", "1"),
+        ("(int)((long double)7 / 2)", "3"),
+        ("(float)((long double)1 / 3)", "0.333333343"),
+    ],
+)
+def test_long_numbers_keep_all_their_digits(expression: str, value: str) -> None:
+    assert _text(expression) == value
+
+
+@given(st.fractions(), st.booleans())
+def test_a_long_number_is_the_nearest_to_what_it_is_made_from(
+    number: Fraction, is_quad: bool
+) -> None:
+    raw = long_float_bytes(number, 16, "little", is_quad=is_quad)
+    found = quad(raw, "little") if is_quad else extended(raw)
+    assert isinstance(found, Fraction)
+    assert abs(found - number) <= abs(number) / (1 << (113 if is_quad else 64))
+    assert long_float_bytes(found, 16, "little", is_quad=is_quad) == raw
+
+
+@pytest.mark.parametrize("number", [float("inf"), float("-inf"), float("nan"), 1e308, 5e-324])
+def test_long_numbers_at_the_ends(number: float) -> None:
+    raw = long_float_bytes(number, 10, "little", is_quad=False)
+    found = float(extended(raw))
+    assert found == number or (found != found and number != number)

@@ -2,7 +2,8 @@
 
 import pytest
 
-from engine.language.user_types import bare_type, user_type
+from engine.image.datatypes import shorter_arguments
+from engine.language.user_types import bare_type, printer_type, user_type, with_names
 
 STRING = "std::__cxx11::basic_string<char, std::char_traits<char>, std::allocator<char> >"
 INTS = "std::vector<int, std::allocator<int> >"
@@ -22,8 +23,19 @@ INTS = "std::vector<int, std::allocator<int> >"
         ),
         (
             "std::map<int, int, std::greater<int>, std::allocator<std::pair<int const, int> > >",
-            "std::map<int, int, std::greater<int>>",
+            "std::map<int, int, std::greater<int>, std::allocator<std::pair<int const, int> > >",
         ),
+        (
+            f"std::vector<Box<{INTS} >, std::allocator<Box<{INTS} > > >",
+            f"std::vector<Box<{INTS} >>",
+        ),
+        ("std::vector<int const*, std::allocator<int const*> >", "std::vector<const int*>"),
+        (
+            f"std::vector<{INTS} const*, std::allocator<{INTS} const*> >",
+            "std::vector<std::vector<int>*>",
+        ),
+        (f"std::function<void(const {STRING}&)>", f"std::function<void(const {STRING}&)>"),
+        (f"std::equal_to<{STRING} >", "std::equal_to<std::string>"),
         (
             "std::stack<int, std::deque<int, std::allocator<int> > >",
             "std::stack<int, std::deque<int> >",
@@ -52,3 +64,26 @@ def test_brackets_without_an_end_are_left() -> None:
 def test_keywords_are_left_out() -> None:
     assert bare_type("struct point") == "point"
     assert bare_type("structure") == "structure"
+
+
+def test_printers_of_values_shorten_nothing_inside_of_other_templates() -> None:
+    held = f"std::shared_ptr<{INTS} >"
+    assert printer_type(held) == held
+    assert printer_type(INTS) == "std::vector<int>"
+    assert printer_type("int") == "int"
+
+
+def test_a_class_has_names_of_its_own_for_what_its_template_is_given() -> None:
+    names: dict[object, str] = {STRING: "Key", "int": "T"}
+    assert with_names(f"Map<{STRING}, Box<int const> >", names) == "Map<Key, Box<T const> >"
+    assert with_names("int", names) == "int"
+
+
+def test_compilers_put_const_in_front_and_gdb_behind() -> None:
+    assert shorter_arguments("Pair<const Box<const char*>, long int>") == (
+        "Pair<Box<char const*> const, long>"
+    )
+    assert shorter_arguments("Box<const unsigned char*>") == "Box<unsigned char const*>"
+    for kept in ("Box<void(const long int&)>", "fold<main()::<lambda(long int)>, long int>"):
+        assert shorter_arguments(kept) == kept
+    assert shorter_arguments("Box<long int (*)(int)>") == "Box<long (*)(int)>"

@@ -81,3 +81,25 @@ def test_an_interface_names_the_stop_and_another_session_has_it_again(
         fresh.do(cmd.Restore((), guest.view.stops))
         fresh.do(cmd.Continue())
         assert fresh.view.reason.endswith(": exception thrown")
+
+
+def test_an_exception_is_caught_by_its_type(program: Path) -> None:
+    lines = (
+        "catch throw nothing",
+        "catch throw runtime",
+        "info breakpoints",
+        "run",
+        "info breakpoints",
+    )
+    text = said(GuestConfig(str(program)), *lines)
+    assert "exception throw\n\tmatching: nothing\n2 " in text
+    assert "\nCatchpoint 2 (exception thrown), 0x" in text
+    after = text.rpartition("Num ")[2]
+    assert "\tmatching: nothing\n2 " in after
+    assert "\tmatching: runtime\n\tcatchpoint already hit 1 time" in after
+
+
+def test_what_is_enabled_once_is_off_behind_each_stop(program: Path) -> None:
+    lines = ("break lift", "enable once 1", "run", "info breakpoints", "enable 1", "continue")
+    text = said(GuestConfig(str(program)), *lines, "info breakpoints")
+    assert text.count("1       breakpoint     dis  n   0x") == 2

@@ -16,8 +16,11 @@ from storedwords import FOLDER, ask, commands, gdb_for, stored, unpacked
 
 _WHY: Final = {
     "artificial": "gdb shows a parameter that the compiler has made and nobody gives",
+    "better": "gdb shows a function object by its parts, a register that a call has not kept, an"
+    " inlined frame without its place",
     "charset": "in the locale C gdb shows letters beyond ASCII by their bytes",
     "choice": "of several functions of a name gdb takes another one, or more of them",
+    "early": "before a run gdb has none of the library's own names for types",
     "folder": "the folder of the source file is not told by the program, and gdb takes its own",
     "functions": "gdb lists functions of its own, and of what is not here",
     "hashes": "names of Rust's functions are told without hashes",
@@ -32,8 +35,9 @@ _WHY: Final = {
     "safe": "control characters in a program's texts are made fit for a terminal",
     "schedule": "threads take turns by the emulator's clock, on stacks of their own places",
     "settings": "a setting that changes nothing here says so",
-    "slip": "gdb shows the symbol of another address",
+    "slip": "gdb errs: the symbol or the place of another thing, an error of its own scripts",
     "slots": "the slots that calls jump through have values, but no symbols of their own",
+    "stop": "a stop's siginfo is filled by its kind",
     "stack": "the stack is elsewhere, by the length of the program's path too",
     "texts": "a text of the user's own has no address before a function gets it",
     "typedefs": "of several names of a type in a template gdb takes another one",

@@ -1,5 +1,6 @@
 """Steps into libraries, out of selected frames, and under settings, as gdb 13 takes them."""
 
+import re
 import subprocess
 from pathlib import Path
 
@@ -25,6 +26,21 @@ int main(void)
     int n = three();
     n++;
     return n & 1;
+}
+"""
+_FIB = """\
+static int fib(int n)
+{
+    if (n < 2)
+        return 1;
+    int a = fib(n - 1);
+    int b = fib(n - 2);
+    return a + b;
+}
+int main(void)
+{
+    int n = fib(2);
+    return n;
 }
 """
 SHARED = """\
@@ -258,3 +274,15 @@ def test_next_passes_inlined_functions_and_step_enters_them(tmp_path: Path) -> N
     ]
     assert into[-3].startswith("main (argc=1, argv=0x")
     assert into[-2:] == ["9\t    int a = argc + weigh(argc) + weigh(2);", "10\t    int b = a;"]
+
+
+def test_a_step_back_to_the_same_function_shows_its_line_alone(tmp_path: Path) -> None:
+    (tmp_path / "fib.c").write_text(_FIB)
+    subprocess.run([tool("gcc"), "-g", "-O0", "-o", "fib", "fib.c"], cwd=tmp_path, check=True)
+    lines = ("break fib if n == 1", "run", "delete", *["next"] * 4, "step", *["next"] * 2)
+    text = said(GuestConfig(str(tmp_path / "fib")), *lines)
+    shown = [line.strip() for line in text.splitlines() if re.match(r"\d+\t|fib |main ", line)]
+    assert shown[1:] == [
+        *("4\t        return 1;", "8\t}", "6\t    int b = fib(n - 2);", "7\t    return a + b;"),
+        *("8\t}", "main () at fib.c:12", "12\t    return n;", "13\t}"),
+    ]

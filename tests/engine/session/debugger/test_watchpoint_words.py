@@ -1,6 +1,8 @@
 """Watchpoints where gdb has none, or fewer; scripts as in gdb are `test_interpreter`'s."""
 
 import re
+import shutil
+import subprocess
 from pathlib import Path
 
 import archkit
@@ -12,6 +14,22 @@ from engine.session.protocol.config import GuestConfig
 
 WATCHED = CHECKOUT / "tests" / "data" / "debugger" / "watched.c"
 WORDS = CHECKOUT / "tests" / "data" / "watch" / "words.c"
+_TALLY = """\
+struct Tally {
+    void add(int by) { total_ += by; }
+    void scale(int by) { total_ *= by; }
+    int total_ = 0;
+};
+int main()
+{
+    Tally tally;
+    tally.add(1);
+    tally.add(2);
+    tally.add(3);
+    tally.scale(10);
+    return 0;
+}
+"""
 IA64 = CHECKOUT / "samples" / "bin" / "ia64" / "syscalls"
 
 
@@ -85,3 +103,18 @@ def test_an_access_watchpoint_tells_loads_and_stores_apart() -> None:
     )
     assert "Hardware access (read/write) watchpoint 1: a.id\n" in text
     assert "Hardware read watchpoint 2: a.id\n\nValue = " in text
+
+
+def test_a_member_is_watched_on_when_its_method_has_returned(tmp_path: Path) -> None:
+    if shutil.which("g++") is None:
+        pytest.skip("g++ is not installed")
+    source = tmp_path / "tally.cpp"
+    source.write_text(_TALLY)
+    program = tmp_path / "tally"
+    subprocess.run(["g++", "-g", "-O0", "-o", program, source], check=True)
+    lines = ("break Tally::add if total_ == 3", "run", "watch total_", *["continue"] * 2)
+    text = watching(program, *lines)
+    assert text.startswith("Breakpoint 1 at ")
+    values = re.findall(r"Old value = (\d+)\nNew value = (\d+)", text)
+    assert values == [("3", "6"), ("6", "60")]
+    assert "deleted" not in text
