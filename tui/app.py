@@ -186,7 +186,7 @@ class KprobeApp(App[int]):
         )
         self.post = self._post
         self.browser.pages.want = lambda start, size: self.post(
-            cmd.ReadMemory(start, size, original=True)
+            cmd.ReadMemory(start, size, original=True, kept=True)
         )
         naming = self.browser
         self.programs = Programs(naming.symbol_text, naming.mapped_file, naming.source_line)
@@ -401,9 +401,9 @@ class KprobeApp(App[int]):
                 case ev.Output(data, time, pc):
                     panes.output.feed(data, (time, pc) if time else None)
                     output = True
-                case ev.MemoryRead(cmd.ReadMemory(address, size, original), pieces, _):
+                case ev.MemoryRead(cmd.ReadMemory(address, size, original), pieces, kept=kept):
                     if original:
-                        if self.browser.pages.remember(address, size, pieces):
+                        if self.browser.pages.remember(address, size, pieces, kept=kept):
                             panes.code.remembered()
                     else:
                         panes.memory.remember(address, pieces)

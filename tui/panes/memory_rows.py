@@ -102,6 +102,9 @@ class MemoryRows(LineSource):
             self._label()
             if self.mode is Mode.STACK:
                 self._base = self._sp() & -self.word
+                if view.stack and view.stack[0].address == self._base:
+                    self._wanted_words.add(self._base)
+                    self.remember_words(self._base, view.stack)
         return moved
 
     def _label(self) -> None:
@@ -202,6 +205,15 @@ class MemoryRows(LineSource):
                 return min(mapping.end, self._base + _SPAN)
         return self._base
 
+    def content(self, index: int) -> object:
+        """Of the stack a word with what is said of it; None in the other modes."""
+        if self.mode is not Mode.STACK:
+            return None
+        address = self._base + index * self.word
+        word = self._word_at(address)
+        returned = word is not None and word.value in self._returns
+        return address, word, self._labels.get(address), returned
+
     def line(self, index: int, width: int, looks: Looks) -> Text:
         """A line."""
         match self.mode:
@@ -246,6 +258,8 @@ class MemoryRows(LineSource):
         first = self._base + (address - self._base) // size * size
         if first not in self._wanted_words and len(self._wanted_words) < _KEPT:
             self._wanted_words.add(first)
+            if first == self._base:  # the next views are to hold them
+                self._want(cmd.ShowStack(_WORDS))
             self._want(cmd.ReadWords(first, _WORDS))
         return self._words.get(address) if first in self._wanted_words else None
 

@@ -377,6 +377,7 @@ class Control:
                 self._tell(ev.Notice(text))
         self._tell_damage()
         self._tell_troubles()
+        self._standing.tell_changed_memory()
         self._tell(ev.Viewed(self.view()))
 
     def _tell_troubles(self) -> None:
@@ -401,6 +402,7 @@ class Control:
             frame=sight.frame,
             moment=sight.moves,
             goroutines=sight.goroutines,
+            stack=sight.stack,
         )
 
     @property
