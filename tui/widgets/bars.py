@@ -196,6 +196,7 @@ class MessageLine(Vertical):
         self._listed_for = ""
         self._sought: LineSought | None = None
         self._passing = False
+        self._told = "", "information", False
         self.histories: dict[str, list[str]] = {}
 
     def compose(self) -> ComposeResult:
@@ -208,14 +209,18 @@ class MessageLine(Vertical):
 
     def say(self, text: str, severity: str = "information") -> None:
         """Show a message."""
+        lines = text.split("\n")
+        long = len(lines) > 1 or len(text) > max(self.app.size.width, 1)
+        self._passing = long or severity != "information"
+        if (text, severity, long) == self._told:
+            return
+        self._told = text, severity, long
         said = self.query_one(".said", Static)
         said.set_class(severity == "error", "-error")
         said.set_class(severity == "warning", "-warning")
-        lines = [harmless(line, is_ascii(self.app)) for line in text.split("\n")]
-        long = len(lines) > 1 or len(text) > max(self.app.size.width, 1)
+        lines = [harmless(line, is_ascii(self.app)) for line in lines]
         rows = long or self.has_class("-long")
         self.set_class(long, "-long")
-        self._passing = long or severity != "information"
         said.update("\n".join(lines), layout=rows)  # a row is a row: all panes stay as they are
 
     def pass_by(self) -> None:

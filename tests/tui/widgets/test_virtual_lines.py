@@ -100,6 +100,45 @@ def test_only_what_is_seen_is_made(size: tuple[int, int]) -> None:
     drive(lines, size, steps)
 
 
+class Known(Numbers):
+    """Lines that say what they show."""
+
+    words = "abc"
+
+    def content(self, index: int) -> object:
+        return self.words if index == 1 else index
+
+    def line(self, index: int, width: int, looks: Looks) -> Text:
+        super().line(index, width, looks)
+        return Text(f"{index} {self.words if index == 1 else ''}")
+
+
+def test_a_line_that_shows_the_same_is_not_made_again() -> None:
+    source = Known(8)
+    lines: VirtualLines[Numbers] = VirtualLines(source)
+
+    async def steps(pilot: Pilot[None], app: Shell) -> None:
+        async def made() -> list[int]:
+            source.made.clear()
+            lines.changed()
+            await pilot.pause()
+            return source.made
+
+        assert not await made()
+        source.words = "def"
+        assert await made() == [1]
+        assert "1 def" in app.rows()[1]
+        source.words = "abc"
+        assert await made() == [1]
+        assert "1 abc" in app.rows()[1]
+        assert not await made(), "the last one is known, not the first one"
+        lines.start_search("bc")
+        await pilot.pause()
+        assert await made() == [], "painted anew when the pattern came"
+
+    drive(lines, (30, 10), steps)
+
+
 def test_another_size_shows_what_the_wheel_went_to_or_else_the_cursor() -> None:
     lines = VirtualLines(Numbers(100))
 
