@@ -50,17 +50,17 @@ def test_words_are_seen_until_others_are_told() -> None:
         def first() -> str:
             return app.rows()[1].strip("│┃ ").split("→")[0].strip(" ►")
 
-        asked = [ShowStack(32), ReadWords(STACK, 32)]
+        asked = [ShowStack(32), ReadWords(STACK, 16), ReadWords(STACK + 0x80, 16)]
         pane.show(view())
         await until(pilot, lambda: app.asked() == asked)
         assert first().endswith("...")
-        pane.remember_words(STACK, words(0x11))
+        pane.remember_words(STACK, words(0x11, 16))
         await until(pilot, lambda: "0x11" in first())
 
         pane.show(view(moved=1))
         await until(pilot, lambda: app.asked() == 2 * asked)
         assert "0x11" in first(), "and seen until the answer comes"
-        assert not pane.source.remember_words(STACK, words(0x11)), "nothing to paint"
+        assert not pane.source.remember_words(STACK, words(0x11, 16)), "nothing to paint"
         pane.show(view(moved=2))
         await until(pilot, lambda: app.asked() == 3 * asked)
         pane.remember_words(STACK, words(0x22, 2))
@@ -80,13 +80,16 @@ def test_words_that_come_with_a_view_are_not_asked_for() -> None:
             return app.rows()[1].strip("│┃ ").split("→")[0].strip(" ►")
 
         pane.show(view())
-        await until(pilot, lambda: app.asked() == [ShowStack(32), ReadWords(STACK, 32)])
+        await until(pilot, lambda: len(app.asked()) == 3)
         pane.show(view(moved=1, stack=words(0x11)))
         await until(pilot, lambda: "0x11" in first())
+        assert all("0x11" in row for row in app.rows()[1:-1]), "all that is in sight"
+        assert len(app.asked()) == 3
         pane.show(view(moved=2, stack=words(0x22, 2)))
         await until(pilot, lambda: "0x22" in first())
         assert "..." in app.rows()[3], "no more of it can be read"
-        assert len(app.asked()) == 2
+        await pilot.resize_terminal(80, 50)
+        await until(pilot, lambda: ShowStack(48) in app.asked())
         pane.action_mode()
         pane.show(view(moved=3, stack=words(0x33)))
         await until(pilot, lambda: ShowStack(0) in app.asked())

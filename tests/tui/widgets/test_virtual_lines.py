@@ -100,6 +100,49 @@ def test_only_what_is_seen_is_made(size: tuple[int, int]) -> None:
     drive(lines, size, steps)
 
 
+def test_the_scroll_bar_is_as_a_fresh_one_would_be() -> None:
+    """It is left alone where a line more or less does not show."""
+    source = Numbers(9)
+    lines: VirtualLines[Numbers] = VirtualLines(source)
+
+    def drawn(app: Shell) -> list[list[tuple[str, Style | None]]]:
+        strips = app.screen._compositor.render_strips(app.size)
+        cells = [strip.crop(app.size.width - 1) for strip in strips]
+        return [[(text, style) for text, style, _ in strip if text] for strip in cells]
+
+    async def steps(pilot: Pilot[None], app: Shell) -> None:
+        sizes = [*range(9, 24), 1000, 1001, 1500, 100_000, 100_001, 99_999, 30, 10, 9]
+        for key in ("home", "end", "pageup"):
+            for count in sizes:
+                source.number = count
+                lines.refresh_size()
+                await pilot.press(key)
+                await pilot.pause()
+                seen = drawn(app)
+                lines.vertical_scrollbar.refresh()
+                await pilot.pause()
+                assert drawn(app) == seen, (key, count)
+        source.number = 100_000
+        lines.refresh_size()
+        await pilot.pause()
+        painted: list[int] = []
+        bar = lines.vertical_scrollbar
+        render = bar.render
+
+        def noted() -> object:
+            painted.append(source.number)
+            return render()
+
+        setattr(bar, "render", noted)  # noqa: B010 - of this one bar
+        for count in (100_001, 100_000, 50_000, 15):
+            source.number = count
+            lines.refresh_size()
+            await pilot.pause()
+        assert painted == [15], "the thumb is one cell long at the top of the others"
+
+    drive(lines, (30, 10), steps)
+
+
 class Known(Numbers):
     """Lines that say what they show."""
 
