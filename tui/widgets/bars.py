@@ -16,6 +16,7 @@ from engine.message_text import bare_place
 from engine.session.protocol.views import GuestView, RunState
 from tui.render import cut, grouped, harmless, is_ascii
 from tui.widgets.line_help import LineInput, LineSought, beginning, columns, common_front
+from tui.widgets.state_lines import TextRow
 
 _STATES = {
     RunState.READY: "bold",
@@ -32,7 +33,7 @@ _LEAST: Final = 20
 """Characters that each part of the status may have at any width."""
 
 
-class StatusBar(Static):
+class StatusBar(TextRow):
     """The guest's name and state, and how much was recorded.
 
     A narrow terminal shows what matters most: the state and its reason are the last to go.
@@ -43,10 +44,9 @@ class StatusBar(Static):
     """
 
     def __init__(self, *, id: str | None = None) -> None:
-        super().__init__(id=id, markup=False)
+        super().__init__(id=id)
         self._view = GuestView()
         self._work = ""
-        self._shown: Content | None = None
 
     def show(self, view: GuestView) -> None:
         """Show a new view."""
@@ -68,10 +68,7 @@ class StatusBar(Static):
         self._renew()
 
     def _renew(self) -> None:
-        shown = self._content()
-        if self._shown is None or not shown.is_same(self._shown):
-            self._shown = shown
-            self.update(shown, layout=False)
+        self.draw(self._content())
 
     def _content(self) -> Content:
         """The parts that there is room for, in their order."""

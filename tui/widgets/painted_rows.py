@@ -47,11 +47,16 @@ class PaintedRows:
 
         They are looked at when all has changed that changes now.
         """
-        if not self._rows or not is_displayed(self._widget):
-            self._widget.refresh()
+        widget = self._widget
+        if not widget.is_attached:
+            widget.refresh()
+        elif not is_displayed(widget):
+            widget._set_dirty()  # all of it is painted when it comes into sight
+        elif not self._rows:
+            widget.refresh()
         elif not self._is_owed:
             self._is_owed = True
-            self._widget.call_next(self.settle)
+            widget.call_next(self.settle)
 
     def settle(self) -> None:
         """Look at the rows now, for whoever is about to paint some of them."""

@@ -351,7 +351,7 @@ class VirtualLines(ScrollView, Generic[Source], can_focus=True):
         bar = self.vertical_scrollbar
         cells = bar.size.height
         if (
-            cells == bar.window_size
+            0 < cells == bar.window_size
             and cells < min(size.height, before.height)
             and _thumb(cells, before.height, bar) == _thumb(cells, size.height, bar)
         ):  # A line more or less of thousands leaves the bar as it is: it is dear to paint.

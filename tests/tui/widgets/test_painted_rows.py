@@ -28,10 +28,9 @@ class Words(Widget):
     def render_line(self, y: int) -> Strip:
         return self.rows.paint(y)
 
-    def refresh(self, *regions: Region, **options: bool) -> "Words":
+    def _set_dirty(self, *regions: Region) -> None:
         self.asked.append(regions)
-        super().refresh(*regions, **options)
-        return self
+        super()._set_dirty(*regions)
 
 
 class Page(App[None]):

@@ -100,6 +100,23 @@ def test_only_what_is_seen_is_made(size: tuple[int, int]) -> None:
     drive(lines, size, steps)
 
 
+def test_lines_come_into_a_list_that_is_hidden() -> None:
+    source = Numbers(3)
+    lines: VirtualLines[Numbers] = VirtualLines(source)
+    lines.display = False
+
+    async def steps(pilot: Pilot[None], app: Shell) -> None:
+        for count in (40, 41, 1000, 2):
+            source.number = count
+            lines.refresh_size()
+            await pilot.pause()
+        lines.display = True
+        await pilot.pause()
+        assert ["00000000" in row for row in app.rows()] == [True, *[False] * 9]
+
+    drive(lines, (30, 10), steps)
+
+
 def test_the_scroll_bar_is_as_a_fresh_one_would_be() -> None:
     """It is left alone where a line more or less does not show."""
     source = Numbers(9)
