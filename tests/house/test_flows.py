@@ -26,8 +26,8 @@ OURS = f"{Path(engine.__file__).parent}/"
 
 # Functions and files of each action.
 CEILINGS = {
-    "define": (533, 113),
-    "step": (336, 98),
+    "define": (533, 112),
+    "step": (327, 92),
     "seek": (569, 139),
     "check": (553, 74),
 }

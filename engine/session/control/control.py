@@ -377,7 +377,8 @@ class Control:
                 self._tell(ev.Notice(text))
         self._tell_damage()
         self._tell_troubles()
-        self._standing.tell_changed_memory()
+        if self._standing.kept:
+            self._standing.tell_changed_memory()
         self._tell(ev.Viewed(self.view()))
 
     def _tell_troubles(self) -> None:

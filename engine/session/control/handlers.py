@@ -96,6 +96,7 @@ class StandingCommands:
     Attributes:
         unwinder: name of the one that was chosen last: runs that begin later have it, too.
         alone: the thread in sight steps alone; likewise.
+        kept: the last answers to questions for memory that are told again when they change.
     """
 
     def __init__(
@@ -113,7 +114,7 @@ class StandingCommands:
         self._terminal = terminal
         self.unwinder = UNWINDERS[0].name
         self.alone = False
-        self._kept: dict[cmd.ReadMemory, tuple[tuple[int, bytes], ...]] = {}
+        self.kept: dict[cmd.ReadMemory, tuple[tuple[int, bytes], ...]] = {}
 
     def handlers(self) -> Handlers:
         """The table of these commands."""
@@ -219,20 +220,20 @@ class StandingCommands:
     def _read_memory(self, command: cmd.ReadMemory) -> str:
         pieces = self._sight.here.editing.read(command.address, command.size, command.original)
         if command.kept:
-            self._kept.pop(command, None)
-            self._kept[command] = pieces
-            if len(self._kept) > cmd.KEPT_READS:
-                del self._kept[next(iter(self._kept))]
+            self.kept.pop(command, None)
+            self.kept[command] = pieces
+            if len(self.kept) > cmd.KEPT_READS:
+                del self.kept[next(iter(self.kept))]
         self._tell(ev.MemoryRead(command, pieces, self._sight.place.changes, command.kept))
         return ""
 
     def tell_changed_memory(self) -> None:
         """Tell the answers that have changed of questions for memory that are kept."""
         here, changes = self._sight.here, self._sight.place.changes
-        for command, before in self._kept.items():  # their order stays: see `MemoryRead.kept`
+        for command, before in self.kept.items():  # their order stays: see `MemoryRead.kept`
             pieces = here.editing.read(command.address, command.size, command.original)
             if pieces != before:
-                self._kept[command] = pieces
+                self.kept[command] = pieces
                 self._tell(ev.MemoryRead(command, pieces, changes))
 
     def _read_words(self, command: cmd.ReadWords) -> str:
