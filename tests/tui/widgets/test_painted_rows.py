@@ -89,6 +89,11 @@ def test_a_hidden_widget_makes_no_row() -> None:
         words.rows._row = lambda y: made.append(y) or Strip.blank(1)  # type: ignore[func-returns-value]
         assert (await changed(app, words))[0] == ()
         assert not made
+        await asyncio.sleep(0.1)
+        updates = app.screen._dirty_widgets
+        words.rows.changed()
+        assert not words._repaint_required, "there is no picture that it is on"
+        assert words not in updates
 
     shown(steps)
 
