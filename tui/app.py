@@ -272,6 +272,7 @@ class KprobeApp(App[int]):
             else:
                 self.say(f"there is no theme {self.settings.theme}", "warning")
         self.set_keymap(self.settings.keys)
+        self._main.renew_keys()
         self.bridge.start()
         recalled = self._restore.recall() if self._restore is not None else set()
         for line in self._definitions:

@@ -47,10 +47,14 @@ class MainScreen(Screen[None]):
         """
         focused = self.focused
         nodes = None if focused is None else focused.ancestors_with_self
-        of = nodes, focused is not None and focused.loading, self.app._keymap
+        of = nodes, focused is not None and focused.loading
         if of != self._keys_of:
             self._keys_of, self._keys = of, super()._binding_chain
         return self._keys
+
+    def renew_keys(self) -> None:
+        """Take note that the user's choice of keys is another one."""
+        self._keys_of = None
 
     def on_mount(self) -> None:
         """Paint without the guest if that takes long to come."""

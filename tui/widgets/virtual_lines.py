@@ -170,7 +170,7 @@ class VirtualLines(ScrollView, Generic[Source], can_focus=True):
         alone = {"g": "app.go_to"} if "g" in chords else {}
         self.chords = Chords(self, PrefixKeys(chords, alone=alone))
         self.follow = source.follows
-        self._painted_rows = PaintedRows(self, self._row, self._begin_rows)
+        self._painted_rows = PaintedRows(self, self._row, self._begin_rows, self._set_dirty)
         self._pass: tuple[int, int, int, Selection | None] = 0, 0, 1, None
         self._painter = LinePainter(self, source, self.looks, self._widened)
         self._search = LineSearch(self, source, self.looks, self._found, self._going)

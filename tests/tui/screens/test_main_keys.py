@@ -39,6 +39,7 @@ def test_keys_follow_the_focus_and_the_users_choice() -> None:
             assert "a" in keys()
             assert screen._binding_chain is screen._binding_chain, "worked out once"
             app.set_keymap({"act": "b"})
+            screen.renew_keys()
             assert "a" not in keys()
             assert "b" in keys()
             app.query_one(Input).focus()

@@ -17,7 +17,7 @@ class Words(Widget):
     """A word a row; notes what is asked to be painted."""
 
     def __init__(self) -> None:
-        self.rows = PaintedRows(self, self._row, lambda: None)
+        self.rows = PaintedRows(self, self._row, lambda: None, self._set_dirty)
         self.words = [f"word {number}" for number in range(10)]
         self.asked: list[tuple[Region, ...]] = []
         super().__init__()
