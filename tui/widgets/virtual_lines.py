@@ -614,7 +614,7 @@ class VirtualLines(ScrollView, Generic[Source], can_focus=True):
 
 
 def _thumb(cells: int, lines: int, bar: ScrollBar) -> tuple[int, int]:
-    """Where a bar's thumb begins, in eighths of a cell, and its length (`ScrollBarRender`).
+    """Return the begin of a bar's thumb and its length, in eighths of a cell (`ScrollBarRender`).
 
     Args:
         cells: of the bar, which is as high as the window that it is of.
