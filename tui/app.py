@@ -186,7 +186,7 @@ class KprobeApp(App[int]):
         )
         self.post = self._post
         self.browser.pages.want = lambda start, size: self.post(
-            cmd.ReadMemory(start, size, original=True)
+            cmd.ReadMemory(start, size, original=True, kept=True)
         )
         naming = self.browser
         self.programs = Programs(naming.symbol_text, naming.mapped_file, naming.source_line)
@@ -272,6 +272,7 @@ class KprobeApp(App[int]):
             else:
                 self.say(f"there is no theme {self.settings.theme}", "warning")
         self.set_keymap(self.settings.keys)
+        self._main.renew_keys()
         self.bridge.start()
         recalled = self._restore.recall() if self._restore is not None else set()
         for line in self._definitions:
@@ -401,9 +402,9 @@ class KprobeApp(App[int]):
                 case ev.Output(data, time, pc):
                     panes.output.feed(data, (time, pc) if time else None)
                     output = True
-                case ev.MemoryRead(cmd.ReadMemory(address, size, original), pieces, _):
+                case ev.MemoryRead(cmd.ReadMemory(address, size, original), pieces, kept=kept):
                     if original:
-                        if self.browser.pages.remember(address, size, pieces):
+                        if self.browser.pages.remember(address, size, pieces, kept=kept):
                             panes.code.remembered()
                     else:
                         panes.memory.remember(address, pieces)

@@ -136,7 +136,7 @@ class ArchUnwind(Struct, frozen=True):
             given what is known of the caller, the callee's registers, the memory, and whether
             it is the return from a signal's handler; None where it changes nothing more.
         stacks: registers beside sp that tell the frames of one function apart.
-        tables: whose unwind tables the files carry, of `engine.unwind.unwinder.TABLES`.
+        tables: whose unwind tables the files carry, "dwarf" or "ia64".
         formats: the rules to ask for, in order, of `engine.unwind.unwinder.FORMATS`.
         frame_end: distance from the frame pointer to the end of the frame, below which the
             return address and the caller's frame pointer stand; None = they stand at the frame

@@ -6,7 +6,8 @@ function; the pc of a stop, and of code that a signal has interrupted, is exact.
 
 from collections.abc import Callable, Iterator, Mapping
 from enum import Enum
-from typing import Final
+from functools import cached_property
+from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 
@@ -14,17 +15,20 @@ from engine.arch.base import Arch
 from engine.arch.frames import Flow
 from engine.errors import EngineError
 from engine.guest.modules import Module
-from engine.image.kernel.orc import OrcEntry
+from engine.image import ElfImage
 from engine.unwind.dwarf import DwarfTables
 from engine.unwind.expression import ReadMemory
 from engine.unwind.framepointer import FramePointers
 from engine.unwind.functions import Functions
-from engine.unwind.ia64 import Ia64Tables, described
-from engine.unwind.orc import OrcTables
 from engine.unwind.prologue import Prologues, ReadCode
 from engine.unwind.returnchain import ReturnChain
 from engine.unwind.rows import Caller, CfaRegister, CfiRow, Unreadable
 from engine.unwind.sigreturn import SignalFrames
+
+if TYPE_CHECKING:  # most guests are no kernels, and not of IA-64
+    from engine.image.kernel.orc import OrcEntry
+    from engine.unwind.ia64 import Ia64Tables
+    from engine.unwind.orc import OrcTables
 
 LIMIT: Final = 1 << 17
 """Frames of one walk, if nobody says otherwise."""
@@ -130,7 +134,8 @@ class UnwindGuest(Struct, frozen=True):
             such address.
         ends_at: whether a stack ends at a CFA, so that nobody has called whose frame it is; None
             where no such stacks are known.
-        orc_outside: the ORC entry at an address in no file, which a kernel has made or loaded.
+        orc_outside: the ORC entry at an address in no file, which a kernel has made or loaded;
+            None of a guest that is no kernel.
         entered_from: whether a frame above an address was entered from a program of less
             privilege, where no frames of this guest are.
         ends_in: whether the stack ends with a frame, by an address in its function and by its
@@ -148,19 +153,30 @@ class UnwindGuest(Struct, frozen=True):
     layout: Callable[[], object] = lambda: None
     outermost: int | None = None
     ends_at: Callable[[int], bool] | None = None
-    orc_outside: Callable[[int], OrcEntry | None] = lambda address: None
+    orc_outside: "Callable[[int], OrcEntry | None] | None" = None
     entered_from: Callable[[int], bool] = lambda address: False
     ends_in: Callable[[int, Mapping[str, int]], bool] | None = None
 
 
-TABLES: Final[Mapping[str, type[DwarfTables | Ia64Tables]]] = {
-    "dwarf": DwarfTables,
-    "ia64": Ia64Tables,
-}
-"""Readers of unwind tables, by the name that architectures have for them."""
+_ORC: Final = ".orc_unwind"
+"""The section of a kernel's file with its tables."""
 
 FORMATS: Final = ("orc", "cfi", "trampoline", "leaf", "prologue", "framepointer")
 """The order in which rules are asked for."""
+
+
+def _has_orc(image: ElfImage) -> bool:
+    return image.section(_ORC) is not None
+
+
+def _tables(arch: Arch, module_at: Callable[[int], Module | None]) -> "DwarfTables | Ia64Tables":
+    """The reader of the unwind tables that an architecture's files carry."""
+    assert arch.unwind is not None, "its frames are known"
+    if arch.unwind.tables == "dwarf":
+        return DwarfTables(arch, module_at)
+    from engine.unwind.ia64 import Ia64Tables
+
+    return Ia64Tables(arch, module_at)
 
 
 class _UnwindStep(Struct):
@@ -221,8 +237,7 @@ class Unwinder:
         # Where code without an entry has saved nothing, by convention.
         self._leaf = CfiRow(CfaRegister(arch.roles.sp, 0), {}, arch.roles.link or "")
         functions = Functions(arch, view.module_at)
-        self._tables = TABLES[arch.unwind.tables](arch, view.module_at)
-        self._orc = OrcTables(arch, view.module_at, view.code, view.orc_outside)
+        self._tables = _tables(arch, view.module_at)
         self._signals = SignalFrames(arch, view.code)
         self._prologues = Prologues(arch, view.code, functions.at, functions.is_entry)
         self._pointers = FramePointers(arch)
@@ -350,7 +365,7 @@ class Unwinder:
     ) -> Iterator[tuple[str, CfiRow]]:
         for name in self._formats:
             if name == "orc":
-                row = self._orc.row(pc, exact)
+                row = self._orc_row(pc, exact)
                 if row is not None:
                     yield name, row
             elif name == "cfi":
@@ -377,12 +392,33 @@ class Unwinder:
 
     def _table_row(self, pc: int, exact: bool) -> CfiRow | None:
         """The rules of the first table that has any."""
-        return self._orc.row(pc, exact) or self._tables.row(pc, exact)
+        return self._orc_row(pc, exact) or self._tables.row(pc, exact)
+
+    def _orc_row(self, pc: int, exact: bool) -> CfiRow | None:
+        """The rules of a kernel's own tables."""
+        if self._view.orc_outside is None:
+            module = self._view.module_at(pc if exact else pc - 1)
+            if module is None or not module.image.once(_has_orc):
+                return None
+        return self._orc.row(pc, exact)
+
+    @cached_property
+    def _orc(self) -> "OrcTables":
+        """The tables of a kernel and its modules."""
+        from engine.unwind.orc import OrcTables
+
+        view = self._view
+        outside = view.orc_outside or (lambda address: None)
+        return OrcTables(view.arch, view.module_at, view.code, outside)
 
     def _engine_row(self, pc: int) -> CfiRow | None:
         """The rules in code of the engine's own; so far IA-64's alone has any."""
         found = self._view.unwind_info(pc)
-        return None if found is None else described(found[1], pc - found[0])
+        if found is None:
+            return None
+        from engine.unwind.ia64 import described
+
+        return described(found[1], pc - found[0])
 
     def _better(self, pc: int, row: CfiRow, registers: Mapping[str, int]) -> CfiRow | None:
         """The row by the instructions, where that is certain and the table says otherwise."""

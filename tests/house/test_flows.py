@@ -29,7 +29,7 @@ OURS = f"{Path(engine.__file__).parent}/"
 # Functions and files of each action.
 CEILINGS = {
     "define": (520, 109),
-    "step": (328, 93),
+    "step": (327, 92),
     "seek": (567, 139),
     "check": (553, 74),
 }

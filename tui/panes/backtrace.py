@@ -177,6 +177,15 @@ class FrameRows(LineSource):
         """Frames with their variables, and why they end."""
         return len(self._rows) + bool(self._end)
 
+    def content(self, index: int) -> object:
+        """A value and how it is indented; a frame and whether its variables are shown."""
+        if index >= len(self._rows):
+            return self._end
+        row = self._rows[index]
+        if row.value is not None:
+            return row.value, self._indent(row)
+        return row, self._frame, self.mode
+
     def line(self, index: int, width: int, looks: Looks) -> Text:
         """A frame, or a value."""
         text = Text(no_wrap=True)

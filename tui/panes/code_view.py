@@ -151,7 +151,7 @@ branch at the cursor.
         self._above = 0
         self._lines: list[CodeLine] = []  # as painted last
         self._stale = True
-        self._painted_rows = PaintedRows(self, self._row, self._begin_rows)
+        self._painted_rows = PaintedRows(self, self._row, self._begin_rows, self._set_dirty)
         self._pass: tuple[int | None, bool] = None, False
         self._back: list[int] = []
         self._bytes = Bytes.PLANTED

@@ -84,6 +84,8 @@ between them, at each stop anew. `:vmmap` prints the map, or the part of a file.
         """Show a new view; a guest that moves keeps the memory it had."""
         if view.state is RunState.RUNNING:
             return
+        if view.stack and (self.source.mode is not Mode.STACK or not self.display):
+            self._request(cmd.ShowStack(0))
         if self.source.fill(view):
             self.lines.renew()
             waits = view.state is RunState.WAITING

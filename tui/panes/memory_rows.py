@@ -6,6 +6,7 @@ from typing import Final, Literal
 
 from msgspec.structs import replace
 from rich.text import Text
+from textual.geometry import Size
 
 from engine.session.browse import Browser
 from engine.session.protocol import commands as cmd
@@ -21,10 +22,10 @@ _ROW: Final = 16
 """Bytes of a line of bytes or words."""
 _ADDRESS: Final = 14
 """Cells of the address of a line."""
-_WORDS: Final = 32
+_WORDS: Final = 16
 """Words of the stack that are asked for at once."""
 _KEPT: Final = 64
-"""Pages kept."""
+"""Pages kept, and pieces of so many words."""
 _NAMED: Final = 3
 """Registers that are named beside the word that they point at."""
 _SPAN: Final = 1 << 20
@@ -79,6 +80,7 @@ class MemoryRows(LineSource):
         self._words: dict[int, StackWord] = {}
         self._wanted: set[int] = set()
         self._wanted_words: set[int] = set()
+        self._in_sight = _WORDS
         self._labels: dict[int, str] = {}
         self._returns: frozenset[int] = frozenset()
         self._stamp: tuple[object, ...] = ()
@@ -102,7 +104,20 @@ class MemoryRows(LineSource):
             self._label()
             if self.mode is Mode.STACK:
                 self._base = self._sp() & -self.word
+                if view.stack and view.stack[0].address == self._base:
+                    for at in range(0, len(view.stack), _WORDS):
+                        first = view.stack[at].address
+                        self._wanted_words.add(first)
+                        self.remember_words(first, view.stack[at : at + _WORDS])
         return moved
+
+    def arrange(self, size: Size) -> bool:
+        """Have views hold as many words of the stack as are in sight."""
+        in_sight = max(-(-size.height // _WORDS), 1) * _WORDS
+        if self._view.stack and in_sight != self._in_sight:
+            self._want(cmd.ShowStack(in_sight))
+        self._in_sight = in_sight
+        return False
 
     def _label(self) -> None:
         """Name the words that registers point at, and the return addresses of the frames."""
@@ -202,6 +217,15 @@ class MemoryRows(LineSource):
                 return min(mapping.end, self._base + _SPAN)
         return self._base
 
+    def content(self, index: int) -> object:
+        """Of the stack a word with what is said of it; None in the other modes."""
+        if self.mode is not Mode.STACK:
+            return None
+        address = self._base + index * self.word
+        word = self._word_at(address)
+        returned = word is not None and word.value in self._returns
+        return address, word, self._labels.get(address), returned
+
     def line(self, index: int, width: int, looks: Looks) -> Text:
         """A line."""
         match self.mode:
@@ -246,6 +270,8 @@ class MemoryRows(LineSource):
         first = self._base + (address - self._base) // size * size
         if first not in self._wanted_words and len(self._wanted_words) < _KEPT:
             self._wanted_words.add(first)
+            if first == self._base:  # the next views are to hold them
+                self._want(cmd.ShowStack(self._in_sight))
             self._want(cmd.ReadWords(first, _WORDS))
         return self._words.get(address) if first in self._wanted_words else None
 

@@ -87,6 +87,12 @@ class RegisterRows(LineSource):
         """The one at the cursor."""
         return self.registers[min(self.chosen, self.last)] if self.registers else None
 
+    def content(self, index: int) -> object:
+        """The registers of a line, and which of them has the cursor's mark."""
+        count = self.count
+        chosen = self.chosen // count if self.columns > 1 and self.chosen % count == index else -1
+        return self.registers[index::count], self.columns, chosen, self.decimal
+
     def line(self, index: int, width: int, looks: Looks) -> Text:
         """The registers of a line."""
         if self.columns == 1:

@@ -2,6 +2,8 @@
 
 from typing import Final
 
+from textual.binding import BindingsMap
+from textual.dom import DOMNode
 from textual.geometry import Size
 from textual.reactive import Reactive
 from textual.screen import Screen
@@ -14,14 +16,15 @@ _PATIENCE: Final = 0.25
 
 
 class MainScreen(Screen[None]):
-    """The panes' screen, without five things that Textual's own does for nothing.
+    """The panes' screen, without six things that Textual's own does for nothing.
 
     When the focus is given to another widget, that paints all of itself, though it shows nothing
     of it: those two do, and they ask to be painted. It also sets the rules of everything in the
     two panes, and only those of the panes ask for the focus within them. And it sets the rules of
     everything on it when it is first shown, right behind those of each widget that came. And it
     paints panes with nothing in them, just before the guest is there that they show. And it lays
-    all out again each time that a terminal tells its size, which is three times at a start.
+    all out again each time that a terminal tells its size, which is three times at a start. And
+    it works out anew for each key which ones mean something.
 
     Attributes:
         focused: the widget that gets the keys; None if none does.
@@ -33,6 +36,25 @@ class MainScreen(Screen[None]):
         super().__init__(id="_default")
         self._styled = False
         self._waits = True
+        self._keys_of: object = None
+        self._keys: list[tuple[DOMNode, BindingsMap]] = []
+
+    @property
+    def _binding_chain(self) -> list[tuple[DOMNode, BindingsMap]]:
+        """The keys of the focused widget and of all that it is in, as the user has set them.
+
+        Textual makes copies of all keys' tables twice for each key that is pressed.
+        """
+        focused = self.focused
+        nodes = None if focused is None else focused.ancestors_with_self
+        of = nodes, focused is not None and focused.loading
+        if of != self._keys_of:
+            self._keys_of, self._keys = of, super()._binding_chain
+        return self._keys
+
+    def renew_keys(self) -> None:
+        """Take note that the user's choice of keys is another one."""
+        self._keys_of = None
 
     def on_mount(self) -> None:
         """Paint without the guest if that takes long to come."""

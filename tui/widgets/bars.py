@@ -16,6 +16,7 @@ from engine.message_text import bare_place
 from engine.session.protocol.views import GuestView, RunState
 from tui.render import cut, grouped, harmless, is_ascii
 from tui.widgets.line_help import LineInput, LineSought, beginning, columns, common_front
+from tui.widgets.state_lines import TextRow
 
 _STATES = {
     RunState.READY: "bold",
@@ -32,7 +33,7 @@ _LEAST: Final = 20
 """Characters that each part of the status may have at any width."""
 
 
-class StatusBar(Static):
+class StatusBar(TextRow):
     """The guest's name and state, and how much was recorded.
 
     A narrow terminal shows what matters most: the state and its reason are the last to go.
@@ -43,10 +44,9 @@ class StatusBar(Static):
     """
 
     def __init__(self, *, id: str | None = None) -> None:
-        super().__init__(id=id, markup=False)
+        super().__init__(id=id)
         self._view = GuestView()
         self._work = ""
-        self._shown: Content | None = None
 
     def show(self, view: GuestView) -> None:
         """Show a new view."""
@@ -68,10 +68,7 @@ class StatusBar(Static):
         self._renew()
 
     def _renew(self) -> None:
-        shown = self._content()
-        if self._shown is None or not shown.is_same(self._shown):
-            self._shown = shown
-            self.update(shown, layout=False)
+        self.draw(self._content())
 
     def _content(self) -> Content:
         """The parts that there is room for, in their order."""
@@ -196,6 +193,7 @@ class MessageLine(Vertical):
         self._listed_for = ""
         self._sought: LineSought | None = None
         self._passing = False
+        self._told = "", "information", False
         self.histories: dict[str, list[str]] = {}
 
     def compose(self) -> ComposeResult:
@@ -208,14 +206,18 @@ class MessageLine(Vertical):
 
     def say(self, text: str, severity: str = "information") -> None:
         """Show a message."""
+        lines = text.split("\n")
+        long = len(lines) > 1 or len(text) > max(self.app.size.width, 1)
+        self._passing = long or severity != "information"
+        if (text, severity, long) == self._told:
+            return
+        self._told = text, severity, long
         said = self.query_one(".said", Static)
         said.set_class(severity == "error", "-error")
         said.set_class(severity == "warning", "-warning")
-        lines = [harmless(line, is_ascii(self.app)) for line in text.split("\n")]
-        long = len(lines) > 1 or len(text) > max(self.app.size.width, 1)
+        lines = [harmless(line, is_ascii(self.app)) for line in lines]
         rows = long or self.has_class("-long")
         self.set_class(long, "-long")
-        self._passing = long or severity != "information"
         said.update("\n".join(lines), layout=rows)  # a row is a row: all panes stay as they are
 
     def pass_by(self) -> None:

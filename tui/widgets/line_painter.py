@@ -53,7 +53,10 @@ class LinePainter:
         self._base: Style | None = None
         self._strips: LRUCache[Hashable, Strip] = LRUCache(_KEPT)
         self._made: LRUCache[Hashable, tuple[Strip | Text, Strip]] = LRUCache(_KEPT)
-        self._placed: LRUCache[int, tuple[Strip, Strip]] = LRUCache(_KEPT)
+        # An `LRUCache` keeps the first value of a key: here the last one is wanted.
+        self._placed: dict[int, tuple[Strip, Strip]] = {}
+        self._shown: dict[int, tuple[object, Strip]] = {}
+        self._most = _KEPT
         self.pattern = ""
         self.widest = 0
 
@@ -69,6 +72,7 @@ class LinePainter:
         if self._looks.outdated():
             self._strips.clear()
             self._made.clear()
+            self._shown.clear()
             self._base = None
             self._source.restyled()
 
@@ -76,7 +80,7 @@ class LinePainter:
         """Keep so many strips at the least."""
         self._strips.grow(strips)
         self._made.grow(strips)
-        self._placed.grow(strips)
+        self._most = max(self._most, strips)
 
     # -- painting -------------------------------------------------------------------------
 
@@ -98,6 +102,16 @@ class LinePainter:
         source = self._source
         if index >= source.count:
             return self._blank(index, width, base)
+        content = source.content(index) if selection is None else None
+        if content is not None:
+            shown = content, width, left, state, self.pattern
+            last = self._shown.get(index)
+            if last is None or last[0] != shown:
+                made = self._strip(index, left, width, state, base)
+                if len(self._shown) > self._most:
+                    self._shown.clear()
+                last = self._shown[index] = shown, self._in_place(index, made)
+            return last[1]
         key = (source.key(index), width, left, state, self._revision)
         strip = self._strips.get(key)
         if strip is None:
@@ -124,6 +138,8 @@ class LinePainter:
     def _in_place(self, index: int, strip: Strip) -> Strip:
         known = self._placed.get(index)
         if known is None or known[0] is not strip:
+            if len(self._placed) > self._most:
+                self._placed.clear()
             known = self._placed[index] = strip, strip.apply_offsets(0, index)
         return known[1]
 

@@ -22,7 +22,11 @@ class PaintedRows:
     """
 
     def __init__(
-        self, widget: Widget, row: Callable[[int], Strip], begin: Callable[[], object]
+        self,
+        widget: Widget,
+        row: Callable[[int], Strip],
+        begin: Callable[[], object],
+        spoil: Callable[[], object],
     ) -> None:
         """Nothing is painted yet.
 
@@ -30,10 +34,12 @@ class PaintedRows:
             widget: whose rows they are.
             row: makes a row, or gives it as it was made before.
             begin: called before rows are asked for that are compared.
+            spoil: forgets what was painted of a widget that is out of sight.
         """
         self._widget = widget
         self._row = row
         self._begin = begin
+        self._spoil = spoil
         self._rows: dict[int, Strip] = {}
         self._is_owed = False
 
@@ -47,11 +53,16 @@ class PaintedRows:
 
         They are looked at when all has changed that changes now.
         """
-        if not self._rows or not is_displayed(self._widget):
-            self._widget.refresh()
+        widget = self._widget
+        if not widget.is_attached:
+            widget.refresh()
+        elif not is_displayed(widget):
+            self._spoil()  # all of it is painted when it comes into sight
+        elif not self._rows:
+            widget.refresh()
         elif not self._is_owed:
             self._is_owed = True
-            self._widget.call_next(self.settle)
+            widget.call_next(self.settle)
 
     def settle(self) -> None:
         """Look at the rows now, for whoever is about to paint some of them."""

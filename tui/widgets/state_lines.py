@@ -1,4 +1,4 @@
-"""Lines of one row for terminals on which the panes of the same things have no room."""
+"""Rows of text that are painted when they differ; those that stand for panes without room."""
 
 from collections.abc import Callable
 from typing import Final
@@ -17,7 +17,22 @@ Draw = Callable[[GuestView, int, bool], Content]
 """Draws a view in so many cells, with ASCII only or not."""
 
 
-class StateLine(Static):
+class TextRow(Static):
+    """A row of text, which is painted with the next frame where it has become another one."""
+
+    def __init__(self, *, id: str | None = None) -> None:
+        """Nothing is shown yet; `id` is that of the widget."""
+        super().__init__(id=id, markup=False)
+        self._shown: Content | None = None
+
+    def draw(self, content: Content) -> None:
+        """Show a text."""
+        if self._shown is None or not content.is_same(self._shown):
+            self._shown = content
+            self.update(content, layout=False)
+
+
+class StateLine(TextRow):
     """A row of text that is made from views, and drawn anew where it is another one."""
 
     DEFAULT_CSS = """
@@ -34,10 +49,9 @@ class StateLine(Static):
             draw: makes the text.
             id: of the widget.
         """
-        super().__init__(id=id, markup=False)
+        super().__init__(id=id)
         self._draw = draw
         self._view = GuestView()
-        self._shown: Content | None = None
 
     def show(self, view: GuestView) -> None:
         """Show a new view; while the guest runs the last stop's stays, dimmed."""
@@ -54,10 +68,7 @@ class StateLine(Static):
     def _renew(self) -> None:
         if not self.display or not self.is_attached:
             return
-        shown = self._draw(self._view, self.size.width, is_ascii(self.app))
-        if self._shown is None or not shown.is_same(self._shown):
-            self._shown = shown
-            self.update(shown, layout=False)
+        self.draw(self._draw(self._view, self.size.width, is_ascii(self.app)))
 
 
 def registers_line(pc: str, sp: str) -> Draw:

@@ -8,10 +8,10 @@ from typing import Final
 from textual import events
 from textual.content import Content
 from textual.message import Message
-from textual.widgets import Static
 
 from engine.session.protocol.views import GuestView, HistoryView
 from tui.render import grouped, is_ascii, mark, sparkline, thread_look
+from tui.widgets.state_lines import TextRow
 
 _COLOURS: Final = {
     "accent": "$text-accent",
@@ -29,7 +29,7 @@ Density = Callable[[int, int], Sequence[int]]
 """Numbers of events in so many equal stretches of the time up to a tick: (tick, stretches)."""
 
 
-class Timeline(Static):
+class Timeline(TextRow):
     """A bar from the begin of the run to its present; what is clicked is gone to.
 
     A column stands for how many events there are in a stretch, in the colour of the thread that
@@ -55,10 +55,9 @@ class Timeline(Static):
             density: tells of events.
             id: of the widget.
         """
-        super().__init__(id=id, markup=False)
+        super().__init__(id=id)
         self._density = density
         self._history: HistoryView | None = None
-        self._shown: Content | None = None
         self._bar = 0, 0
 
     def show(self, view: GuestView) -> None:
@@ -78,10 +77,7 @@ class Timeline(Static):
         history = self._history
         if history is None or not self.display or not self.is_attached:
             return
-        shown = self._content(history, self.size.width, is_ascii(self.app))
-        if self._shown is None or not shown.is_same(self._shown):
-            self._shown = shown
-            self.update(shown, layout=False)
+        self.draw(self._content(history, self.size.width, is_ascii(self.app)))
 
     def _content(self, history: HistoryView, width: int, ascii_only: bool) -> Content:
         now, end = history.now, max(history.end, 1)

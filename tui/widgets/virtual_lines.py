@@ -5,6 +5,7 @@ Measured: a list of 10 million lines costs the same to show, scroll and leave as
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from math import ceil
 from time import monotonic
 from typing import ClassVar, Final, Generic, TypeVar
 
@@ -14,6 +15,7 @@ from textual.css.styles import RenderStyles
 from textual.geometry import Region, Size
 from textual.message import Message
 from textual.scroll_view import ScrollView
+from textual.scrollbar import ScrollBar
 from textual.selection import Selection
 from textual.strip import Strip
 from textual.timer import Timer
@@ -168,7 +170,7 @@ class VirtualLines(ScrollView, Generic[Source], can_focus=True):
         alone = {"g": "app.go_to"} if "g" in chords else {}
         self.chords = Chords(self, PrefixKeys(chords, alone=alone))
         self.follow = source.follows
-        self._painted_rows = PaintedRows(self, self._row, self._begin_rows)
+        self._painted_rows = PaintedRows(self, self._row, self._begin_rows, self._set_dirty)
         self._pass: tuple[int, int, int, Selection | None] = 0, 0, 1, None
         self._painter = LinePainter(self, source, self.looks, self._widened)
         self._search = LineSearch(self, source, self.looks, self._found, self._going)
@@ -342,8 +344,20 @@ class VirtualLines(ScrollView, Generic[Source], can_focus=True):
 
     def _resize(self, size: Size) -> None:
         """Set the virtual size without a new layout of the screen, which it never changes."""
-        if size != self.virtual_size:
-            self.set_reactive(Widget.virtual_size, size)
+        before = self.virtual_size
+        if size == before:
+            return
+        self.set_reactive(Widget.virtual_size, size)
+        bar = self.vertical_scrollbar
+        cells = bar.size.height
+        if (
+            0 < cells == bar.window_size
+            and cells < min(size.height, before.height)
+            and _thumb(cells, before.height, bar) == _thumb(cells, size.height, bar)
+        ):  # A line more or less of thousands leaves the bar as it is: it is dear to paint.
+            bar.set_reactive(ScrollBar.window_virtual_size, size.height)
+            self.scroll_y = self.validate_scroll_y(self.scroll_y)
+        else:
             self._scroll_update(size)
 
     def _scroll(self, x: int | None = None, y: int | None = None) -> None:
@@ -597,3 +611,16 @@ class VirtualLines(ScrollView, Generic[Source], can_focus=True):
     def selection_updated(self, selection: Selection | None) -> None:
         """Show what the mouse selects."""
         self.refresh()
+
+
+def _thumb(cells: int, lines: int, bar: ScrollBar) -> tuple[int, int]:
+    """Return the begin of a bar's thumb and its length, in eighths of a cell (`ScrollBarRender`).
+
+    Args:
+        cells: of the bar, which is as high as the window that it is of.
+        lines: there are; more than cells.
+        bar: has the position of the window.
+    """
+    length = max(1, cells / (lines / cells))
+    start = (cells - length) * (bar.position / (lines - cells))
+    return int(start * 8), ceil(length * 8)

@@ -328,6 +328,7 @@ class MachineControl:
             cmd.WriteMemory: self._write_memory,
             cmd.ReadMemory: self._read_memory,
             cmd.ReadWords: self._read_words,
+            cmd.ShowStack: lambda _: "",
             cmd.ReadParts: lambda _: "",
             cmd.ListDefinitions: self._list_definitions,
             cmd.TypedLine: lambda given: self._type(given.text),

@@ -1,11 +1,14 @@
 """The guest's memory as far as a front end has been told of it, page by page.
 
 A page that was told once stays until it is told again: after each motion of the guest those
-that are looked at are asked for anew, and meanwhile the old ones are shown.
+that are looked at are asked for anew, and meanwhile the old ones are shown. The last ones that
+were asked for are not: who tells them tells them again when they change.
 """
 
 from collections.abc import Callable
 from typing import Final
+
+from engine.session.protocol.commands import KEPT_READS
 
 PAGE: Final = 4096
 _KEPT: Final = 1024
@@ -27,15 +30,19 @@ class MemoryPages:
         self.version = 0
         self._known: dict[int, bytes] = {}
         self._asked: set[int] = set()
+        self._kept: dict[tuple[int, int], None] = {}
 
     def age(self) -> None:
         """The guest has moved: what is looked at from now on is asked for again."""
         self._asked.clear()
+        for start, size in self._kept:
+            self._asked.update(range(start & -PAGE, start + size, PAGE))
         self.version += 1
 
     def forget(self) -> None:
         """Forget all pages: the process in sight, or the files in its memory, have changed."""
         self._known.clear()
+        self._kept.clear()
         self.age()
 
     def ask(self, start: int, size: int) -> None:
@@ -51,13 +58,21 @@ class MemoryPages:
         if run:
             self.want(first, run)
 
-    def remember(self, start: int, size: int, pieces: tuple[tuple[int, bytes], ...]) -> bool:
+    def remember(
+        self,
+        start: int,
+        size: int,
+        pieces: tuple[tuple[int, bytes], ...],
+        *,
+        kept: bool = False,
+    ) -> bool:
         """Pages have been told.
 
         Args:
             start: of the range that was asked for.
             size: of it; what is in no piece is not mapped.
             pieces: (address, bytes), whole pages.
+            kept: they are told again when they change, as the last `KEPT_READS` ranges are.
 
         Returns:
             True if that is other than what was known.
@@ -70,6 +85,11 @@ class MemoryPages:
             if self._known.pop(page, None) != data:
                 self.version += 1
             self._known[page] = data
+        if kept:
+            self._kept.pop((start, size), None)
+            self._kept[start, size] = None
+            if len(self._kept) > KEPT_READS:
+                del self._kept[next(iter(self._kept))]
         while len(self._known) > _KEPT:
             oldest = next(iter(self._known))
             del self._known[oldest]

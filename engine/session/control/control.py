@@ -377,6 +377,8 @@ class Control:
                 self._tell(ev.Notice(text))
         self._tell_damage()
         self._tell_troubles()
+        if self._standing.kept:
+            self._standing.tell_changed_memory()
         self._tell(ev.Viewed(self.view()))
 
     def _tell_troubles(self) -> None:
@@ -401,6 +403,7 @@ class Control:
             frame=sight.frame,
             moment=sight.moves,
             goroutines=sight.goroutines,
+            stack=sight.stack,
         )
 
     @property

@@ -2,17 +2,20 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Final
+from functools import cached_property
+from typing import TYPE_CHECKING, Final
 
 from engine.errors import CommandError
 from engine.linux.space import AddressSpace
 from engine.linux.thread import Thread
 from engine.linux.turns import Replay
 from engine.session.guest.session import Session
-from engine.session.inspect.goroutine_views import GoroutineViews
-from engine.session.inspect.goroutines import Goroutine, Goroutines
 from engine.session.inspect.threads import ThreadViews
 from engine.session.protocol.views import GoroutinesView, ThreadView
+
+if TYPE_CHECKING:  # few programs are Go's
+    from engine.session.inspect.goroutine_views import GoroutineViews
+    from engine.session.inspect.goroutines import Goroutine, Goroutines
 
 _NAMED: Final = 8
 """Threads that are named to somebody who asks for one that there is not."""
@@ -40,8 +43,6 @@ class Focus:
         """
         self._session = session
         self._views = ThreadViews(session)
-        self._goroutines = Goroutines(session)
-        self._goroutine_views = GoroutineViews(session)
         self._listed: tuple[ThreadView, ...] = ()
         self._listed_goroutines: GoroutinesView | None = None
         self._space = session.space
@@ -50,6 +51,20 @@ class Focus:
         self.parked: Goroutine | None = None
         self.elsewhere: AddressSpace | None = None
         self.alone = alone
+
+    @cached_property
+    def _goroutines(self) -> "Goroutines":
+        """Read the goroutines of the program."""
+        from engine.session.inspect.goroutines import Goroutines
+
+        return Goroutines(self._session)
+
+    @cached_property
+    def _goroutine_views(self) -> "GoroutineViews":
+        """Make views of them."""
+        from engine.session.inspect.goroutine_views import GoroutineViews
+
+        return GoroutineViews(self._session)
 
     @property
     def thread(self) -> Thread:

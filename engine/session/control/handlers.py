@@ -96,6 +96,7 @@ class StandingCommands:
     Attributes:
         unwinder: name of the one that was chosen last: runs that begin later have it, too.
         alone: the thread in sight steps alone; likewise.
+        kept: the last answers to questions for memory that are told again when they change.
     """
 
     def __init__(
@@ -113,6 +114,7 @@ class StandingCommands:
         self._terminal = terminal
         self.unwinder = UNWINDERS[0].name
         self.alone = False
+        self.kept: dict[cmd.ReadMemory, tuple[tuple[int, bytes], ...]] = {}
 
     def handlers(self) -> Handlers:
         """The table of these commands."""
@@ -124,6 +126,7 @@ class StandingCommands:
             cmd.Signal: self._signal,
             cmd.ReadMemory: self._read_memory,
             cmd.ReadWords: self._read_words,
+            cmd.ShowStack: self._show_stack,
             cmd.ReadParts: self._read_parts,
             cmd.ReadLayout: self._read_layout,
             cmd.AskWords: self._ask_words,
@@ -216,12 +219,30 @@ class StandingCommands:
 
     def _read_memory(self, command: cmd.ReadMemory) -> str:
         pieces = self._sight.here.editing.read(command.address, command.size, command.original)
-        self._tell(ev.MemoryRead(command, pieces, self._sight.place.changes))
+        if command.kept:
+            self.kept.pop(command, None)
+            self.kept[command] = pieces
+            if len(self.kept) > cmd.KEPT_READS:
+                del self.kept[next(iter(self.kept))]
+        self._tell(ev.MemoryRead(command, pieces, self._sight.place.changes, command.kept))
         return ""
+
+    def tell_changed_memory(self) -> None:
+        """Tell the answers that have changed of questions for memory that are kept."""
+        here, changes = self._sight.here, self._sight.place.changes
+        for command, before in self.kept.items():  # their order stays: see `MemoryRead.kept`
+            pieces = here.editing.read(command.address, command.size, command.original)
+            if pieces != before:
+                self.kept[command] = pieces
+                self._tell(ev.MemoryRead(command, pieces, changes))
 
     def _read_words(self, command: cmd.ReadWords) -> str:
         words = self._sight.here.viewing.words(command.address, command.count)
         self._tell(ev.WordsRead(command, words))
+        return ""
+
+    def _show_stack(self, command: cmd.ShowStack) -> str:
+        self._sight.stack = command.count
         return ""
 
     def _read_parts(self, command: cmd.ReadParts) -> str:

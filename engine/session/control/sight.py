@@ -81,6 +81,7 @@ class RunSight:
         moves: counts what the guest has done, threads that were chosen and fresh starts.
         frame: number of the frame that is looked at; the guest's motions make it 0.
         goroutines: views list those of a Go program.
+        stack: words of the stack that views hold.
         reading: how far the engine is with the files that words have it read.
     """
 
@@ -96,6 +97,7 @@ class RunSight:
         self.links: tuple[OriginLink, ...] = ()
         self.moves = self.frame = 0
         self.goroutines = False
+        self.stack = 0
         self.reading = FileProgress()
         self._telling = telling
         self._gate = threading.Lock()
@@ -246,6 +248,7 @@ class GuestViews:
         frame: int,
         moment: int,
         goroutines: bool = False,
+        stack: int = 0,
     ) -> GuestView:
         """The view of this moment.
 
@@ -255,6 +258,7 @@ class GuestViews:
             frame: number of the frame that is looked at.
             moment: counts motions of the guest.
             goroutines: those of a Go program are listed.
+            stack: words of the stack that it holds.
         """
         place, here, last = run.place, run.place.here, self._last
         session, viewing, kernel = here.session, here.viewing, here.session.kernel
@@ -285,6 +289,9 @@ class GuestViews:
                 looked = frame if stands and self._is_shown else 0
                 registers, frames = viewing.same_registers(), viewing.same_frames(looked)
             thread = session.machine.tid
+            words_there = last.stack[:stack]
+            if stands and stack:  # a frame of another program may be looked at by now
+                words_there = viewing.stack(stack)
         looked_at = running.state is not RunState.RUNNING and focus.is_runner
         hit = running.hit if looked_at else None
         found = last.goroutines if goroutines else None
@@ -303,6 +310,7 @@ class GuestViews:
             location=str(modules.locate(pc)) if stands else last.location,
             line=module.line_at(pc) if module is not None else None,
             registers=registers,
+            stack=words_there,
             frames=frames[0],
             frames_end=frames[1],
             frame=frame,

@@ -149,6 +149,13 @@ class Viewing:
         found = (Telescope(self._session, one).words(address, count) for one in self._seen())
         return next((words for words in found if words), ())
 
+    def stack(self, count: int) -> tuple[StackWord, ...]:
+        """Words from the stack pointer of the last registers on, and where they lead."""
+        arch = self._session.arch
+        size, sp = arch.bits // 8, arch.roles.sp
+        top = next((one.value for one in self._registers if one.name == sp), None)
+        return () if top is None else self.words(top & -size, count)
+
     def _seen(self) -> tuple[AddressSpace, ...]:
         """The address spaces in sight: behind a program's that of the kernel it has called."""
         return tuple(dict.fromkeys((self._sight.seen, self._sight.space)))

@@ -409,17 +409,34 @@ class ReadMemory(Struct, frozen=True):
 
     Attributes:
         original: bytes as the program has them, without what is planted.
+        kept: the answer is told again, in front of a view, when it has become another one: of the
+            last `KEPT_READS` such questions.
     """
 
     address: int
     size: int
     original: bool = False
+    kept: bool = False
+
+
+KEPT_READS: Final = 4
+"""Questions for memory whose answers are kept up to date."""
 
 
 class ReadWords(Struct, frozen=True):
     """Ask for words of memory and where they lead; any time. The answer is `events.WordsRead`."""
 
     address: int
+    count: int
+
+
+class ShowStack(Struct, frozen=True):
+    """Have views hold words of the stack and where they lead, from the next view on; any time.
+
+    Attributes:
+        count: words from the stack pointer on; 0 for none.
+    """
+
     count: int
 
 
@@ -632,6 +649,7 @@ Command: TypeAlias = (
     | Assemble
     | ReadMemory
     | ReadWords
+    | ShowStack
     | ReadParts
     | ReadLayout
     | LoadHandlers

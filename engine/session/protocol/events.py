@@ -182,11 +182,14 @@ class MemoryRead(Struct, frozen=True):
         command: the question.
         pieces: (address, bytes).
         changed: `GuestView.changed` when they were read.
+        kept: when this answer changes it is told again; False of one that is told again, as the
+            order in which questions were asked says which ones are kept.
     """
 
     command: Command
     pieces: tuple[tuple[int, bytes], ...]
     changed: int
+    kept: bool = False
 
 
 class WordsRead(Struct, frozen=True):

@@ -57,6 +57,7 @@ _OF_KIND: Final[dict[CommandKind, tuple[type[cmd.Command], ...]]] = {
     CommandKind.QUESTION: (
         cmd.ReadMemory,
         cmd.ReadWords,
+        cmd.ShowStack,
         cmd.ReadParts,
         cmd.ReadLayout,
         cmd.AskWords,

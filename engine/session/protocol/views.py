@@ -516,6 +516,8 @@ class GuestView(Struct, frozen=True):
         location: `pc` as SYMBOL+OFF.
         line: (source file, line) of `pc`, if known.
         registers: in the architecture's order; of the last stop while it runs.
+        stack: words from the stack pointer on, as many as `ShowStack` has asked for; of the last
+            stop while it runs, and none of a booted kernel.
         frames: the backtrace at a stop, innermost first.
         frames_end: why the backtrace ends there.
         frame: number of the frame that is looked at.
@@ -565,6 +567,7 @@ class GuestView(Struct, frozen=True):
     location: str = ""
     line: tuple[str, int] | None = None
     registers: tuple[RegisterView, ...] = ()
+    stack: tuple[StackWord, ...] = ()
     frames: tuple[GuestFrame, ...] = ()
     frames_end: str = ""
     frame: int = 0

@@ -6,7 +6,7 @@ from textual.pilot import Pilot
 
 from engine.session import GuestConfig
 from engine.session.browse.browser import Browser
-from engine.session.protocol.commands import ReadMemory, ReadWords
+from engine.session.protocol.commands import ReadMemory, ReadWords, ShowStack
 from engine.session.protocol.views import (
     GuestView,
     MappingView,
@@ -20,10 +20,15 @@ STACK = 0x7FFF0000
 PAGE = 4096
 
 
-def view(moved: int = 0, state: RunState = RunState.STOPPED) -> GuestView:
+def view(
+    moved: int = 0,
+    state: RunState = RunState.STOPPED,
+    stack: tuple[StackWord, ...] = (),
+) -> GuestView:
     """Of a guest whose stack pointer stays where it is."""
     return GuestView(
         state,
+        stack=stack,
         registers=(
             RegisterView("rsp", STACK, 64, "general"),
             RegisterView("rax", moved, 64, "general"),
@@ -45,24 +50,49 @@ def test_words_are_seen_until_others_are_told() -> None:
         def first() -> str:
             return app.rows()[1].strip("│┃ ").split("→")[0].strip(" ►")
 
+        asked = [ShowStack(32), ReadWords(STACK, 16), ReadWords(STACK + 0x80, 16)]
         pane.show(view())
-        await until(pilot, lambda: app.asked() == [ReadWords(STACK, 32)])
+        await until(pilot, lambda: app.asked() == asked)
         assert first().endswith("...")
-        pane.remember_words(STACK, words(0x11))
+        pane.remember_words(STACK, words(0x11, 16))
         await until(pilot, lambda: "0x11" in first())
 
         pane.show(view(moved=1))
-        await until(pilot, lambda: app.asked() == 2 * [ReadWords(STACK, 32)])
+        await until(pilot, lambda: app.asked() == 2 * asked)
         assert "0x11" in first(), "and seen until the answer comes"
-        assert not pane.source.remember_words(STACK, words(0x11)), "nothing to paint"
+        assert not pane.source.remember_words(STACK, words(0x11, 16)), "nothing to paint"
         pane.show(view(moved=2))
-        await until(pilot, lambda: app.asked() == 3 * [ReadWords(STACK, 32)])
+        await until(pilot, lambda: app.asked() == 3 * asked)
         pane.remember_words(STACK, words(0x22, 2))
         await until(pilot, lambda: "0x22" in first())
         assert "..." in app.rows()[3], "what cannot be read any more is not known"
 
         pane.show(view(moved=2, state=RunState.ENDED))  # nothing of before
         await until(pilot, lambda: first().endswith("..."))
+
+    pane = pane_of_memory()
+    drive(pane, (80, 24), steps)
+
+
+def test_words_that_come_with_a_view_are_not_asked_for() -> None:
+    async def steps(pilot: Pilot[None], app: Bench) -> None:
+        def first() -> str:
+            return app.rows()[1].strip("│┃ ").split("→")[0].strip(" ►")
+
+        pane.show(view())
+        await until(pilot, lambda: len(app.asked()) == 3)
+        pane.show(view(moved=1, stack=words(0x11)))
+        await until(pilot, lambda: "0x11" in first())
+        assert all("0x11" in row for row in app.rows()[1:-1]), "all that is in sight"
+        assert len(app.asked()) == 3
+        pane.show(view(moved=2, stack=words(0x22, 2)))
+        await until(pilot, lambda: "0x22" in first())
+        assert "..." in app.rows()[3], "no more of it can be read"
+        await pilot.resize_terminal(80, 50)
+        await until(pilot, lambda: ShowStack(48) in app.asked())
+        pane.action_mode()
+        pane.show(view(moved=3, stack=words(0x33)))
+        await until(pilot, lambda: ShowStack(0) in app.asked())
 
     pane = pane_of_memory()
     drive(pane, (80, 24), steps)

@@ -17,7 +17,7 @@ class Words(Widget):
     """A word a row; notes what is asked to be painted."""
 
     def __init__(self) -> None:
-        self.rows = PaintedRows(self, self._row, lambda: None)
+        self.rows = PaintedRows(self, self._row, lambda: None, self._set_dirty)
         self.words = [f"word {number}" for number in range(10)]
         self.asked: list[tuple[Region, ...]] = []
         super().__init__()
@@ -28,10 +28,9 @@ class Words(Widget):
     def render_line(self, y: int) -> Strip:
         return self.rows.paint(y)
 
-    def refresh(self, *regions: Region, **options: bool) -> "Words":
+    def _set_dirty(self, *regions: Region) -> None:
         self.asked.append(regions)
-        super().refresh(*regions, **options)
-        return self
+        super()._set_dirty(*regions)
 
 
 class Page(App[None]):
@@ -90,6 +89,11 @@ def test_a_hidden_widget_makes_no_row() -> None:
         words.rows._row = lambda y: made.append(y) or Strip.blank(1)  # type: ignore[func-returns-value]
         assert (await changed(app, words))[0] == ()
         assert not made
+        await asyncio.sleep(0.1)
+        updates = app.screen._dirty_widgets
+        words.rows.changed()
+        assert not words._repaint_required, "there is no picture that it is on"
+        assert words not in updates
 
     shown(steps)
 

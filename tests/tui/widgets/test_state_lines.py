@@ -1,9 +1,13 @@
 """Registers and phases in a row each, for terminals without room for their panes."""
 
+import asyncio
+
 import pytest
+from textual.app import App, ComposeResult
+from textual.content import Content
 
 from engine.session.protocol.views import GuestView, HitView, PhaseView, RegisterView
-from tui.widgets.state_lines import registers_line, route_line
+from tui.widgets.state_lines import TextRow, registers_line, route_line
 
 REGISTERS = (
     RegisterView("rax", 15),
@@ -37,3 +41,23 @@ def test_the_phase_at_hand_is_always_seen(done: int, width: int) -> None:
     assert not done or width < 40 or f"[{ROUTE[done - 1]}]" in text
     assert (ROUTE[-1] in text) or "\N{HORIZONTAL ELLIPSIS}" in text
     assert route_line(GuestView(), width, False).plain == ""
+
+
+class _Row(App[None]):
+    def compose(self) -> ComposeResult:
+        yield TextRow()
+
+
+def test_a_row_is_painted_when_its_text_is_another_one() -> None:
+    async def rows() -> list[str]:
+        app, seen = _Row(), list[str]()
+        async with app.run_test(size=(10, 2)) as pilot:
+            row = app.query_one(TextRow)
+            for text in ("first", "second", "second", "first"):
+                row.draw(Content(text))
+                await pilot.pause()
+                strips = app.screen._compositor.render_strips(app.size)
+                seen.append(strips[0].text.strip())
+        return seen
+
+    assert asyncio.run(rows()) == ["first", "second", "second", "first"]

@@ -100,6 +100,105 @@ def test_only_what_is_seen_is_made(size: tuple[int, int]) -> None:
     drive(lines, size, steps)
 
 
+def test_lines_come_into_a_list_that_is_hidden() -> None:
+    source = Numbers(3)
+    lines: VirtualLines[Numbers] = VirtualLines(source)
+    lines.display = False
+
+    async def steps(pilot: Pilot[None], app: Shell) -> None:
+        for count in (40, 41, 1000, 2):
+            source.number = count
+            lines.refresh_size()
+            await pilot.pause()
+        lines.display = True
+        await pilot.pause()
+        assert ["00000000" in row for row in app.rows()] == [True, *[False] * 9]
+
+    drive(lines, (30, 10), steps)
+
+
+def test_the_scroll_bar_is_as_a_fresh_one_would_be() -> None:
+    """It is left alone where a line more or less does not show."""
+    source = Numbers(9)
+    lines: VirtualLines[Numbers] = VirtualLines(source)
+
+    def drawn(app: Shell) -> list[list[tuple[str, Style | None]]]:
+        strips = app.screen._compositor.render_strips(app.size)
+        cells = [strip.crop(app.size.width - 1) for strip in strips]
+        return [[(text, style) for text, style, _ in strip if text] for strip in cells]
+
+    async def steps(pilot: Pilot[None], app: Shell) -> None:
+        sizes = [*range(9, 24), 1000, 1001, 1500, 100_000, 100_001, 99_999, 30, 10, 9]
+        for key in ("home", "end", "pageup"):
+            for count in sizes:
+                source.number = count
+                lines.refresh_size()
+                await pilot.press(key)
+                await pilot.pause()
+                seen = drawn(app)
+                lines.vertical_scrollbar.refresh()
+                await pilot.pause()
+                assert drawn(app) == seen, (key, count)
+        source.number = 100_000
+        lines.refresh_size()
+        await pilot.pause()
+        painted: list[int] = []
+        bar = lines.vertical_scrollbar
+        render = bar.render
+
+        def noted() -> object:
+            painted.append(source.number)
+            return render()
+
+        setattr(bar, "render", noted)  # noqa: B010 - of this one bar
+        for count in (100_001, 100_000, 50_000, 15):
+            source.number = count
+            lines.refresh_size()
+            await pilot.pause()
+        assert painted == [15], "the thumb is one cell long at the top of the others"
+
+    drive(lines, (30, 10), steps)
+
+
+class Known(Numbers):
+    """Lines that say what they show."""
+
+    words = "abc"
+
+    def content(self, index: int) -> object:
+        return self.words if index == 1 else index
+
+    def line(self, index: int, width: int, looks: Looks) -> Text:
+        super().line(index, width, looks)
+        return Text(f"{index} {self.words if index == 1 else ''}")
+
+
+def test_a_line_that_shows_the_same_is_not_made_again() -> None:
+    source = Known(8)
+    lines: VirtualLines[Numbers] = VirtualLines(source)
+
+    async def steps(pilot: Pilot[None], app: Shell) -> None:
+        async def made() -> list[int]:
+            source.made.clear()
+            lines.changed()
+            await pilot.pause()
+            return source.made
+
+        assert not await made()
+        source.words = "def"
+        assert await made() == [1]
+        assert "1 def" in app.rows()[1]
+        source.words = "abc"
+        assert await made() == [1]
+        assert "1 abc" in app.rows()[1]
+        assert not await made(), "the last one is known, not the first one"
+        lines.start_search("bc")
+        await pilot.pause()
+        assert await made() == [], "painted anew when the pattern came"
+
+    drive(lines, (30, 10), steps)
+
+
 def test_another_size_shows_what_the_wheel_went_to_or_else_the_cursor() -> None:
     lines = VirtualLines(Numbers(100))
 

@@ -1,6 +1,7 @@
 """Memory that a front end has been told of."""
 
 from engine.session.browse.memory_pages import PAGE, MemoryPages
+from engine.session.protocol.commands import KEPT_READS
 
 
 def asking() -> tuple[MemoryPages, list[tuple[int, int]]]:
@@ -49,3 +50,30 @@ def test_pages_that_nobody_looks_at_go_first() -> None:
     assert pages.stretch(0, 1) == b""
     pages.ask(0, PAGE)
     assert asked == [(0, PAGE)] * 2
+
+
+def test_pages_that_are_told_again_are_not_asked_for_again() -> None:
+    pages, asked = asking()
+
+    def ask_all() -> list[int]:
+        """Ask for a page of each range after a motion; the numbers of those that are wanted."""
+        asked.clear()
+        pages.age()
+        for number in range(2 * KEPT_READS):
+            pages.ask(number * PAGE, 1)
+        return [start // PAGE for start, _ in asked]
+
+    def tell(number: int, letter: bytes, *, kept: bool) -> bool:
+        at = number * PAGE
+        return pages.remember(at, PAGE, ((at, letter * PAGE),), kept=kept)
+
+    for number in range(2 * KEPT_READS):
+        tell(number, b"a", kept=True)
+    assert ask_all() == list(range(KEPT_READS)), "the last ones are kept"
+    assert tell(KEPT_READS, b"b", kept=False), "told again: it has changed"
+    tell(0, b"a", kept=True)
+    assert KEPT_READS in ask_all(), "and is the first to go as before"
+    assert tell(1, b"b", kept=False)
+    assert 1 in ask_all(), "what is told by itself and not kept is asked for"
+    pages.forget()
+    assert ask_all() == list(range(2 * KEPT_READS))

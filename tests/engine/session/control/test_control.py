@@ -287,6 +287,46 @@ def test_what_can_be_read_of_a_range_is() -> None:
 
 
 @both
+def test_kept_answers_are_told_again_when_they_change(arch: str) -> None:
+    with held(sample(arch, "recursion")) as guest:
+        sp = guest.control.session.arch.roles.sp
+        page = guest.registers()[sp] & -4096
+        others = [cmd.ReadMemory(page + 16 * n, 8, kept=True) for n in range(cmd.KEPT_READS)]
+        kept = cmd.ReadMemory(page, 4096, kept=True)
+        guest.do(kept)
+        first = guest.all(ev.MemoryRead)[-1]
+        assert first.kept
+        told = len(guest.all(ev.MemoryRead))
+        guest.do(cmd.WriteRegister(sp, guest.registers()[sp]))
+        assert len(guest.all(ev.MemoryRead)) == told, "nothing has changed there"
+        guest.do(cmd.WriteMemory(page + 8, b"changed"))
+        again = guest.all(ev.MemoryRead)[-1]
+        assert again.command == kept
+        assert not again.kept, "its place among those that are kept is as it was"
+        assert again.pieces[0][1][8:15] == b"changed"
+        told = len(guest.all(ev.MemoryRead))
+        guest.do(*others, cmd.WriteMemory(page + 8, b"left"))
+        assert kept not in [one.command for one in guest.all(ev.MemoryRead)[told:]]
+
+
+@both
+def test_views_hold_words_of_the_stack_where_they_are_asked_for(arch: str) -> None:
+    with held(sample(arch, "recursion")) as guest:
+        sp = guest.control.session.arch.roles.sp
+        assert guest.do(cmd.StepInsn()).stack == ()
+        guest.do(cmd.ShowStack(4))
+        view = guest.do(cmd.StepInsn())
+        assert [word.address for word in view.stack][:1] == [guest.registers()[sp]]
+        guest.do(cmd.ReadWords(guest.registers()[sp], 4))
+        assert guest.all(ev.WordsRead)[-1].words == view.stack
+        size = view.stack[1].address - view.stack[0].address
+        guest.do(cmd.WriteMemory(view.stack[1].address, bytes(size)))
+        assert guest.view.stack[1].value == 0, "what is written is seen"
+        guest.do(cmd.ShowStack(0))
+        assert guest.do(cmd.StepInsn()).stack == ()
+
+
+@both
 def test_memory_that_has_gone_keeps_its_change(arch: str) -> None:
     with held(moods(arch), "u") as guest:
         guest.do(cmd.Define("p:demo/tick tick", stops=True), cmd.Continue())

@@ -20,6 +20,7 @@ def test_each_command_has_one_kind() -> None:
     [
         cmd.ReadMemory(0x401000, 16),
         cmd.ReadWords(0x401000, 2),
+        cmd.ShowStack(2),
         cmd.ReadParts(0, ()),
         cmd.ListDefinitions("tracefs"),
     ],
