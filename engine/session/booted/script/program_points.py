@@ -39,7 +39,7 @@ MARKERS: Final = "usdt"
 PROGRAMS: Final = USERS | {MARKERS}
 """Providers whose probes stand in programs."""
 ARGUMENT_REGISTERS: Final = ("rdi", "rsi", "rdx", "rcx", "r8", "r9")
-"""Where functions of x86-64 take `arg0` to `arg5`; the others are on the stack."""
+"""The registers in which functions of x86-64 take `arg0` to `arg5`; others are on the stack."""
 _WORD: Final = 8
 
 
