@@ -120,7 +120,7 @@ class Outbox:
         return events
 
     def close(self) -> None:
-        """Nobody takes anything any more: nobody has to wait."""
+        """Close the outbox: none takes anything any more, and none has to wait."""
         with self._room:
             self._closed = True
             self._room.notify_all()

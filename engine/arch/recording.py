@@ -89,7 +89,7 @@ class CallWord(IntEnum):
     DEPTH = 4
     """Of the call among those that a tracker follows, all ones = it follows none so far."""
     FUNCTION = 5
-    """Its address as rows show it."""
+    """The function's address as rows show it."""
     KEPT = 6
     """First of the values that were captured."""
     SIZE = 16

@@ -275,7 +275,7 @@ class Cpu(ArchCpu, Protocol):
         """For the clock: where the program is; of a thread that another one takes turns with."""
 
     def go_on(self, position: object) -> None:
-        """Another thread's registers have been restored: None for one that begins."""
+        """Go on with another thread, whose registers are restored; None for one that begins."""
 
     def save(self, into: object = None) -> object:
         """All registers, visible or not.

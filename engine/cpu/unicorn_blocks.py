@@ -96,7 +96,7 @@ _BUILDS: Final = {
     ),
 }
 TARGETS: Final = tuple(_BUILDS)
-"""Those of Unicorn's targets whose code is known."""
+"""The targets of Unicorn whose code is known."""
 
 
 class BlockTable:

@@ -31,7 +31,7 @@ class StopChecks:
     """The looks of one engine."""
 
     def __init__(self, engine: int, name: str) -> None:
-        """They stay until `choose` says otherwise.
+        """The checks stay until `choose` says otherwise.
 
         Args:
             engine: its handle.

@@ -197,7 +197,7 @@ class UnicornClock:
         return (shared.expected, repeated, last, before, self._stopped, self._told)
 
     def go_on(self, position: object) -> None:
-        """Another thread runs now; None for one that begins."""
+        """Go on with another thread; None for one that begins."""
         shared, left = self.shared, self.last_branches
         state = cast(tuple[int, int, int, int, bool, bool], position or _BEGINNING)
         shared.expected, shared.repeated, left[0], left[1], self._stopped, self._told = state

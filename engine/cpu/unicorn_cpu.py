@@ -598,7 +598,7 @@ class UnicornCpu(UnicornState):
         return self._clock.position()
 
     def go_on(self, position: object) -> None:
-        """Another thread's registers have been restored."""
+        """Go on with another thread, whose registers have been restored."""
         self._clock.go_on(position)
 
     def exempt(self, *windows: tuple[int, int]) -> None:

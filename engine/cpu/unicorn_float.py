@@ -359,7 +359,7 @@ class _Library:
         self._target = target
 
     def address(self, name: str) -> int:
-        """Its place; 0 if there is none."""
+        """The address of a function; 0 if there is none."""
         function = getattr(uclib, f"{name}_{self._target}", None)
         return ctypes.cast(function, ctypes.c_void_p).value or 0 if function is not None else 0
 

@@ -242,7 +242,7 @@ class Screen:
         return self._lent.active
 
     def _screened(self, insns: tuple[Insn, ...]) -> tuple[Screened, ...]:
-        """Those that must not run as they stand."""
+        """The instructions that must not run as they stand."""
         found = self._arch.screen(insns)
         if self._lends:
             found = tuple(item for item in found if item.action is not Screening.EXTEND)

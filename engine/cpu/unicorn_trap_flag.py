@@ -19,7 +19,7 @@ class UnicornTrapFlag:
     """
 
     def __init__(self, state: UnicornState, flag: TrapFlag | None) -> None:
-        """It is read through the interface until it has been found.
+        """The flag is read through the interface until its place has been found.
 
         Args:
             state: the engine's registers.

@@ -31,7 +31,7 @@ class Packers(dict[int, Pack]):
 
 @lru_cache(64)
 def packers(words: int) -> Packers:
-    """Those for rows with so many words, which all recorders share."""
+    """The packers of rows with so many words, which all recorders share."""
     return Packers(words)
 
 

@@ -566,7 +566,7 @@ class Memory:
         self._cpu.flush_tlb()
 
     def fresh(self) -> "Memory":
-        """Another address space, in which nothing is mapped."""
+        """Make another address space, in which nothing is mapped."""
         return Memory(self.plan, self._ram, self._cpu, RegionTable(), self.shared)
 
     def copy(self) -> "Memory":
@@ -589,7 +589,7 @@ class Memory:
         return other
 
     def retire(self) -> None:
-        """Its process has ended: it can only be looked at from now on."""
+        """End the process's use of the memory, which can only be looked at from now on."""
         if self in self.shared.spaces:
             self.shared.spaces.remove(self)
 

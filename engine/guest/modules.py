@@ -49,7 +49,7 @@ class Module(Struct, dict=True):
 
     @cached_property
     def symbols(self) -> "SymbolTable":
-        """Its symbols, indexed at first use."""
+        """The file's symbols, indexed at first use."""
         return _symbols(self.image)
 
     def line_at(self, address: int) -> tuple[str, int] | None:
@@ -58,7 +58,7 @@ class Module(Struct, dict=True):
 
     @cached_property
     def lines(self) -> "Lines":
-        """Its line tables, opened at first use."""
+        """The file's line tables, opened at first use."""
         return _lines(self.image)
 
     def inlined_at(self, address: int) -> "tuple[InlinedCall, ...]":

@@ -252,7 +252,7 @@ class WatchedMemory:
         ]
 
     def written(self, address: int, size: int) -> None:
-        """They have been."""
+        """Take note that bytes have been written."""
         before, self._before = self._before, []
         pc = self._cpu.read_register(self._pc) if before else 0
         hits = [

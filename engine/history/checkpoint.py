@@ -36,7 +36,7 @@ _THREAD: Final = (
     *("wait", "ended", "spent", "ran"),
 )
 _HELD: Final = ("registers", "position", "call", "wait", "spent", "ran")
-"""Those of them that the journal does not tell."""
+"""The fields that the journal does not tell."""
 _PROCESS: Final = ("exit", "space", "parent", "borrows", "spent", "ran", "group", "session")
 
 

@@ -326,7 +326,7 @@ class HostInputs:
 def _keys(
     known: Mapping[tuple[int, int, int], object], at: int, tick: int, asked: Iterable[int]
 ) -> list[tuple[int, int, int]]:
-    """Those of the questions about some descriptors that were asked at a place."""
+    """The keys of the questions about some descriptors that were asked at a place."""
     either = select.POLLIN | select.POLLOUT
     wanted = [(at, tick, fd << 16 | events) for fd in asked for events in (1, 4, either)]
     return [key for key in wanted if key in known]
@@ -415,7 +415,7 @@ class InputStream(HostIO):
         return self._inputs.ask(StreamStat, lambda: self._inner.stat(fd))
 
     def status(self, fd: int) -> int:
-        """Its status flags."""
+        """The stream's status flags."""
         return self._inner.status(fd)
 
     def is_terminal(self, fd: int) -> bool:

@@ -47,7 +47,7 @@ CAUSES: Final = {
     StopKind.TRAP: EntryCause.TRAP,
     StopKind.QUANTUM: EntryCause.QUANTUM,
 }
-"""Those of the stops that the program comes to again by itself."""
+"""The kinds of stops that the program comes to again by itself."""
 
 WORDS: Final = {
     EntryCause.ANYWHERE: "the kernel",

@@ -239,7 +239,7 @@ class RecordedStreams(HostIO):
         return self._shape(fd).stat._replace(size=self._sizes[fd])
 
     def status(self, fd: int) -> int:
-        """Its status flags."""
+        """The streams' status flags."""
         return self._shape(fd).status
 
     def is_terminal(self, fd: int) -> bool:

@@ -195,7 +195,7 @@ class RunRecorder:
         self._registers.note = self._note
 
     def pause(self) -> None:
-        """It works no more for now."""
+        """Record no more for now."""
         self._active = False
         self._ram.effects = None
         self._registers.note = None
@@ -433,7 +433,7 @@ class RunRecorder:
         return clock, pc
 
     def switches(self, thread: Thread) -> None:
-        """Another thread gets the processor."""
+        """Take note that another thread gets the processor."""
         if self._active:
             self._op(Op.SWITCH, thread.tid)
 
@@ -471,7 +471,7 @@ class RunRecorder:
         self._turn(Op.REPLACED, process.pid, self._numbers[old], self._numbers[new])
 
     def ended(self, space: AddressSpace) -> None:
-        """Nobody runs in an address space any more."""
+        """Take note that no thread runs in an address space any more."""
         number = self._numbers.pop(space)
         self._turn(Op.ENDED, number)
         self._layouts = [each for each in self._layouts if each[0] != number]

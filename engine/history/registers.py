@@ -28,7 +28,7 @@ class NotedRegisters:
     """
 
     def __init__(self, cpu: "Cpu", blank: Callable[[], object]) -> None:
-        """Nobody is told.
+        """No listener is told.
 
         Args:
             cpu: the processor.

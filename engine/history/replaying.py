@@ -44,7 +44,7 @@ _STRUCTURE: Final = (
     *(Op.MAPPINGS, Op.NOTICE, Op.SPACE, Op.LENT, Op.REPLACED, Op.ENDED, Op.PROGRAM, Op.THREAD),
     *(Op.FIRST, Op.LEAVES, Op.EXIT, Op.NAME),
 )
-"""Those that tell of threads, address spaces and mappings, and not of what these hold."""
+"""The entries that tell of threads, address spaces and mappings, and not of what these hold."""
 _NONSENSE: Final = (
     *(LookupError, TypeError, ValueError, AttributeError, ArithmeticError, BufferError),
     *(MemoryError, struct.error, ctypes.ArgumentError, EngineError),
@@ -371,7 +371,7 @@ class ReplayKernel(Kernel):
             self.handle(stop)
 
     def wait(self) -> None:
-        """Nobody waits: the thread that the journal has next goes on."""
+        """Return at once: the thread that the journal has next goes on."""
 
     def _cut_off(self) -> None:
         self.machine.exit = Cutoff(limit="recording")

@@ -182,7 +182,7 @@ def _is_conversion(name: str) -> bool:
 
 
 def _qualifiers(this: Die | None) -> str:
-    """Those of the object that a method is called for."""
+    """The qualifiers of the object that a method is called for."""
     found = ""
     while this is not None and this.tag == _CONST:
         this = this.type

@@ -127,7 +127,7 @@ class DataType(Protocol):
 
     @property
     def kind(self) -> TypeKind:
-        """Its kind."""
+        """The kind of the type."""
 
     @property
     def size(self) -> int | None:

@@ -74,7 +74,7 @@ class DieType:
 
     @cached_property
     def kind(self) -> TypeKind:
-        """Its kind."""
+        """The kind of the type."""
         die = self._die
         if die is None or die.tag == _UNSPECIFIED:
             is_null = die is not None and die.name == _NULL
@@ -385,7 +385,7 @@ class _Row(DieType):
 
     @property
     def resolved(self) -> DieType:
-        """It is."""
+        """The type itself: a row is no name of another one."""
         return self
 
     @property

@@ -43,7 +43,7 @@ class Term(Struct, frozen=True):
         return self.register is None and not self.derefs and not self.is_link
 
     def plus(self, offset: int) -> "Term":
-        """It and a number."""
+        """The sum of the term and a number."""
         return replace(self, offset=self.offset + offset)
 
     def loaded(self) -> "Term":

@@ -81,7 +81,7 @@ class Variable(Protocol):
 
     @property
     def type(self) -> DataType:
-        """Its type.
+        """The variable's type.
 
         Raises:
             ImageError: the debug information is damaged.
@@ -89,7 +89,7 @@ class Variable(Protocol):
 
     @property
     def type_text(self) -> str:
-        """Its type as C spells it; "?" where that is damaged."""
+        """The variable's type as C spells it; "?" where that is damaged."""
 
     @property
     def is_declaration(self) -> bool:
@@ -101,11 +101,11 @@ class Variable(Protocol):
 
     @property
     def linker_name(self) -> str:
-        """Its name in the symbol table, if it is there."""
+        """The variable's name in the symbol table, if it is there."""
 
     @property
     def location(self) -> VariableLocation:
-        """Its location.
+        """The variable's location.
 
         Raises:
             ImageError: the debug information is damaged.
@@ -156,7 +156,7 @@ class DieVariable(Struct, eq=False, dict=True):
 
     @cached_property
     def type(self) -> DataType:
-        """Its type.
+        """The variable's type.
 
         Raises:
             ImageError: the debug information is damaged.
@@ -166,7 +166,7 @@ class DieVariable(Struct, eq=False, dict=True):
 
     @cached_property
     def type_text(self) -> str:
-        """Its type as C spells it; "?" where that is damaged."""
+        """The variable's type as C spells it; "?" where that is damaged."""
         try:
             return self.type.text
         except (DamagedError, ImageError):
@@ -204,12 +204,12 @@ class DieVariable(Struct, eq=False, dict=True):
 
     @property
     def linker_name(self) -> str:
-        """Its name in the symbol table, if it is there."""
+        """The variable's name in the symbol table, if it is there."""
         return self._die.linkage_name or self.name
 
     @cached_property
     def location(self) -> VariableLocation:
-        """Its location.
+        """The variable's location.
 
         Raises:
             ImageError: the debug information is damaged.

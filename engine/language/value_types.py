@@ -229,7 +229,7 @@ class MadeType(Struct, frozen=True, dict=True):
 
     @property
     def resolved(self) -> CType:
-        """It is."""
+        """The type itself, which is no name of another one."""
         return self
 
     @property
@@ -241,7 +241,7 @@ class MadeType(Struct, frozen=True, dict=True):
 
     @property
     def keyword(self) -> str:
-        """It is no structure."""
+        """Empty: the type is no structure."""
         return ""
 
     @property
@@ -256,12 +256,12 @@ class MadeType(Struct, frozen=True, dict=True):
 
     @property
     def prefix(self) -> str:
-        """It is no enumeration."""
+        """Empty: the type is no enumeration."""
         return ""
 
     @property
     def is_declared_only(self) -> bool:
-        """It is made whole."""
+        """False: the type is made whole."""
         return False
 
 

@@ -243,7 +243,7 @@ def _files(k: Thread, request: CloneRequest) -> FileTable:
 
 
 def _place(k: Thread, request: CloneRequest) -> WorkingPlace:
-    """Its working directory and mode mask, likewise."""
+    """The child's working directory and mode mask, likewise."""
     return k.place if request.flags & FS else WorkingPlace(k.directory, k.umask)
 
 
@@ -279,7 +279,7 @@ def unshare(k: Thread, flags: int) -> int:
 
 
 def setns(k: Thread, fd: int, kind: int) -> NoReturn:
-    """Nobody may enter a namespace; EINVAL for what is none."""
+    """Refuse to enter a namespace; EINVAL for what is none."""
     file = k.files.get(fd)
     kind &= 0xFFFFFFFF
     if isinstance(file, pidfiles.PidFile):

@@ -44,11 +44,11 @@ class Context(Protocol):
 
     @property
     def pid(self) -> int:
-        """Its process id."""
+        """The caller's process id."""
 
     @property
     def clock(self) -> Clock:
-        """Its time."""
+        """The caller's time."""
 
     def send_signal(self, number: int) -> None:
         """Queue a signal to the process itself (SIGPIPE of a write to a closed pipe)."""

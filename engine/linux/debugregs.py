@@ -153,7 +153,7 @@ class DebugRegisters:
         return True
 
     def stepped(self) -> None:
-        """It has been let go one instruction."""
+        """Take note that the thread has been let go one instruction."""
         self._status = _STEP
 
 

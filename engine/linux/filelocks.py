@@ -128,7 +128,7 @@ COMMANDS: Final[dict[int, Callable[[Context, OpenFile, int], int | Wait]]] = {
     _OFD_SETLK: lambda ctx, file, at: _set(ctx, file, at, own=True, wait=False),
     _OFD_SETLKW: lambda ctx, file, at: _set(ctx, file, at, own=True, wait=True),
 }
-"""Those of fcntl's commands that are about locks."""
+"""The commands of fcntl that are about locks."""
 
 
 def flock(ctx: Context, fd: int, operation: int) -> int | Wait:

@@ -91,7 +91,7 @@ COMMANDS: Final[dict[int, Callable[[Context, OpenFile, int], int]]] = {
     _SETOWN_EX: _set_owner_by_kind,
     _GETOWN_EX: _get_owner_by_kind,
 }
-"""Those of fcntl's commands that are about owners."""
+"""The commands of fcntl that are about owners."""
 
 
 def _item(owner: FileOwner, code: int) -> PendingSignal:

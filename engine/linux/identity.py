@@ -55,7 +55,7 @@ def getpgid(k: Thread, pid: int) -> int:
 
 
 def getpgrp(k: Thread) -> int:
-    """Its process group."""
+    """The process group of the caller."""
     return k.process.group
 
 

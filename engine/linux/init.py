@@ -5,7 +5,7 @@ from typing import Final
 from engine.linux.cpus import all_of
 
 INIT: Final = 1
-"""Its process id."""
+"""The process id of init."""
 CAPABILITIES: Final = (1 << 41) - 1
 """All of them, as root's first process has."""
 

@@ -432,7 +432,7 @@ class Kernel:
         self.scheduler.hold(thread)
 
     def _released(self, thread: Thread) -> None:
-        """It goes on where it was: running, or waiting."""
+        """Let a thread go on where it was: running, or waiting."""
         scheduler, now = self.scheduler, self._cpu.blocks()
         scheduler.held.pop(thread, None)
         if thread.wait is not None:

@@ -43,7 +43,7 @@ class PidFile(AnonymousFile):
         return self._machine.threads.get(self._tid)
 
     def seek(self, offset: int, whence: int) -> int:
-        """It cannot be moved in."""
+        """Refuse: a pidfd has no position."""
         raise LinuxError(errno.ESPIPE)
 
     def known(self) -> bool:

@@ -161,7 +161,7 @@ class Process:
 
     @property
     def ppid(self) -> int:
-        """Its parent's process id; that of the first process is outside the guest."""
+        """The parent's process id; that of the first process is outside the guest."""
         return 1 if self.parent is None else self.parent.pid
 
     @property
@@ -247,7 +247,7 @@ class Process:
                 self.machine.released(thread)
 
     def _continue(self) -> None:
-        """Its threads go on, but for those that are stopped for a tracer."""
+        """Let all threads go on, but for those that are stopped for a tracer."""
         for thread in list(self.threads.values()):
             tracee = thread.tracee
             if tracee is None:

@@ -63,12 +63,12 @@ class ProcessView:
 
     @property
     def identity(self) -> tuple[int, int]:
-        """Its user and group."""
+        """The process's user and group."""
         return self._process.uid, self._process.gid
 
     @property
     def files(self) -> FileTable:
-        """Its descriptors."""
+        """The process's descriptors."""
         return self._thread.files
 
     @property
@@ -98,7 +98,7 @@ class ProcessView:
 
     @property
     def terminal(self) -> Terminal | None:
-        """Its controlling terminal."""
+        """The process's controlling terminal."""
         return self._process.terminal
 
     @property
@@ -126,7 +126,7 @@ class ProcessView:
         return start.auxv if start else b""
 
     def maps(self) -> Iterable[MapEntry]:
-        """Its mappings; neighbours that differ in nothing are shown as one."""
+        """The process's mappings; neighbours that differ in nothing are shown as one."""
         last: MapEntry | None = None
         at_fork = 0
         if self._process.exit is not None:
@@ -243,7 +243,7 @@ class ProcessView:
         return b"%d %s\n" % (call, b" ".join(b"0x%x" % word for word in (*words, *places)))
 
     def address_space(self) -> "ProcMemory":
-        """Its memory."""
+        """The process's memory."""
         from engine.linux.tracedmemory import SpaceMemory  # few programs ask
 
         self._check_access()
@@ -281,7 +281,7 @@ class InitView:
 
     @property
     def identity(self) -> tuple[int, int]:
-        """Its user and group."""
+        """The user and group of init."""
         return self._init.uid, self._init.gid
 
     @property
@@ -295,11 +295,11 @@ class InitView:
 
     @property
     def terminal(self) -> Terminal | None:
-        """It has none."""
+        """None: init has no terminal."""
         return None
 
     def set_comm(self, name: bytes) -> None:
-        """Nobody may."""
+        """Change nothing: none may name init."""
 
     def cmdline(self) -> bytes:
         """Arguments, each ended by a zero byte."""

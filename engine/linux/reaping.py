@@ -67,7 +67,7 @@ def leave_space(process: Process) -> None:
 
 
 def space_left(machine: "Machine", space: "AddressSpace") -> None:
-    """Nobody runs in an address space any more: it goes.
+    """Give an address space back in which no thread runs any more.
 
     That of the first process stays, whoever has left it last: the report looks at it.
     """

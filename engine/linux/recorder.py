@@ -38,7 +38,7 @@ class KernelRecorder(Protocol):
         """The kernel works from here on."""
 
     def pause(self) -> None:
-        """It works no more for now; the program has not gone on."""
+        """Record no more for now; the program has not gone on."""
 
     def leave(self) -> None:
         """The program goes on."""
@@ -47,7 +47,7 @@ class KernelRecorder(Protocol):
         """The current thread makes a system call, or the exception is its own."""
 
     def switches(self, thread: "Thread") -> None:
-        """Another thread gets the processor, whose registers are still those of the one before."""
+        """Take note of another thread; the registers are still those of the one before."""
 
     def returned(self, result: int, *, restarts: bool) -> None:
         """The current thread's call has this result, or is made again (-EINTR then)."""

@@ -147,7 +147,7 @@ def getpriority(k: Thread, which: int, who: int) -> int:
 
 
 def setpriority(k: Thread, which: int, who: int, nice: int) -> int:
-    """Nobody may become less nice."""
+    """Set the nice value of a thread, which may not become less nice."""
     nice = min(max(s32(nice), -20), 19)
     for found in _who(k, which, who):
         thread = _changeable(found)

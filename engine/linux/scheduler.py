@@ -29,7 +29,7 @@ class Scheduler:
     """
 
     def __init__(self, turns: Turns) -> None:
-        """Nobody is there."""
+        """No thread is there."""
         self.turns = turns
         self.ready: deque[Thread] = deque()
         self.blocked: dict[Thread, None] = {}
@@ -61,7 +61,7 @@ class Scheduler:
         self.add(thread, current, now)
 
     def add(self, thread: Thread, current: Thread, now: int) -> None:
-        """Another thread can run, beside the current one; `now` is the present tick."""
+        """Add a thread that can run beside the current one; `now` is the present tick."""
         self.ready.append(thread)
         self.turn_end = self.turns.end(current, now, self.ready, self.turn_end)
 

@@ -46,7 +46,7 @@ class IpcCaller(Protocol):
 
     @property
     def clock(self) -> Clock:
-        """Its time."""
+        """The caller's time."""
 
 
 class IpcObject(Struct, eq=False):
@@ -89,7 +89,7 @@ class IpcObject(Struct, eq=False):
             raise LinuxError(errno.EPERM)
 
     def perm(self, order: str) -> bytes:
-        """Its struct ipc64_perm."""
+        """The object's struct ipc64_perm."""
         who = (self.uid, self.gid, self.cuid, self.cgid)
         return struct.pack(
             f"{order}i5IHH4xQQ", self.key, *who, self.mode, self.id // _SLOTS, 0, 0, 0

@@ -204,7 +204,7 @@ class Thread:
 
     @property
     def pid(self) -> int:
-        """Its process's id."""
+        """The id of the thread's process."""
         return self.process.pid
 
     def own_files(self) -> None:
@@ -226,7 +226,7 @@ class Thread:
 
     @property
     def umask(self) -> int:
-        """Its file mode mask."""
+        """The thread's file mode mask."""
         return self.place.umask
 
     @umask.setter
@@ -235,7 +235,7 @@ class Thread:
 
     @property
     def directory(self) -> Directory:
-        """Its working directory."""
+        """The thread's working directory."""
         return self.place.directory
 
     @directory.setter
@@ -289,20 +289,20 @@ class Thread:
         return self.process.exit is not None or bool(self.signals.waiting() & kill)
 
     def leave_wait(self) -> None:
-        """It waits no longer, although nothing has come of it."""
+        """End the thread's wait, although nothing has come of it."""
         wait = self.wait
         self.end_wait()
         if wait is not None and wait.leave is not None:
             wait.leave()
 
     def begin_wait(self, files: tuple[OpenFile, ...]) -> None:
-        """It has to wait for files, which stay open while it does, whoever closes them."""
+        """Have the thread wait for files, which stay open meanwhile, whoever closes them."""
         self._held = files
         for file in files:
             file.acquire()
 
     def end_wait(self) -> None:
-        """It waits no longer."""
+        """End the thread's wait."""
         self.wait = None
         held, self._held = self._held, ()
         for file in held:

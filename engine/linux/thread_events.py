@@ -32,7 +32,7 @@ class Moments:
     """
 
     def __init__(self) -> None:
-        """Nobody listens."""
+        """No listener is there."""
         self.switching: list[Switching] = []
         self.woken: list[Callable[[Thread], None]] = []
         self.started: list[Callable[[Thread, Thread], None]] = []

@@ -178,7 +178,7 @@ class Timers:
         self.drop_posix()
 
     def drop_posix(self) -> None:
-        """Another program begins: the POSIX timers are gone."""
+        """Drop the POSIX timers: another program begins."""
         self.posix.clear()
         self._due.clear()
         self.changed()

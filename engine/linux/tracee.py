@@ -36,17 +36,17 @@ class After(Enum):
     """Ways for a thread to go on behind a stop."""
 
     NOTHING = auto()
-    """It goes on."""
+    """The thread goes on."""
     SIGNAL = auto()
-    """It gets the signal that it stopped for, or another one, or none."""
+    """The thread gets the signal that it stopped for, or another one, or none."""
     CALL = auto()
-    """It makes a system call."""
+    """The thread makes a system call."""
     RETURN = auto()
-    """It comes back from one."""
+    """The thread comes back from a system call."""
     RESULT = auto()
     """The call that it is in has a result, or has to wait."""
     END = auto()
-    """It ends."""
+    """The thread ends."""
 
 
 class Suspended(Struct):
@@ -244,13 +244,13 @@ class Tracee:
 
     @property
     def abi(self) -> PtraceAbi:
-        """Its registers, for its tracer."""
+        """The thread's registers, for its tracer."""
         ptrace = self.thread.arch.linux.ptrace
         assert ptrace is not None, "somebody traces it"
         return ptrace()
 
     def enters(self, number: int, first: int) -> bool:
-        """It makes a system call; True if it stops there.
+        """Enter a system call; True if the thread stops there.
 
         Args:
             number: of the call.
@@ -266,7 +266,7 @@ class Tracee:
         return self.call_stop(MESSAGE_ENTRY, Suspended(After.CALL, emulated=self.emulates))
 
     def returns(self) -> None:
-        """It comes back from a system call, and may stop there."""
+        """Return from a system call; the thread may stop there."""
         k = self.thread
         if k.process.exit is not None:
             return
@@ -310,14 +310,14 @@ class Tracee:
             child.signals.pending.append(PendingSignal(sig.SIGSTOP, info))
 
     def cloned(self, event: int, child: int, result: int | Wait) -> None:
-        """It has made a thread or process; its call goes on to a result, or waits for that."""
+        """Take note of a child; the call goes on to a result, or waits for that."""
         if isinstance(result, Wait) and self.options & VFORK_DONE:
             self.vfork_event = child
         if event:
             self.event(event, child, Suspended(After.RESULT, result=result))
 
     def executed(self, before: int) -> None:
-        """It has begun another program, with an id of before (ptrace_event)."""
+        """Take note of another program, with an id of before (ptrace_event)."""
         thread = self.thread
         if self.options & EXEC:
             self.event(EVENT_EXEC, before, Suspended(After.RESULT))
@@ -342,7 +342,7 @@ class Tracee:
         return stop
 
     def stepped(self, stop: Stop | None) -> None:
-        """It has been let go one instruction; it stops if that is done."""
+        """Stop the thread if the one instruction is done that it was let go."""
         k = self.thread
         if not self.steps or k.stopped or k.ended or k.process.exit is not None:
             return
@@ -365,7 +365,7 @@ class Tracee:
             self.notified(sig.SIGTRAP, 0, sig.CLD_TRAPPED, Suspended(After.NOTHING), 0)
 
     def trapped(self, stop: Stop) -> None:
-        """It has met a breakpoint, perhaps its debugger's in front of a probe."""
+        """Take note of a breakpoint, perhaps the debugger's in front of a probe."""
         k = self.thread
         if stop.trap is TrapKind.BREAKPOINT:
             arch = k.arch
@@ -376,7 +376,7 @@ class Tracee:
     # -- the end ---------------------------------------------------------------------------
 
     def ends(self, code: int) -> bool:
-        """It is about to end, with a status as wait4 tells it; True if it is stopped first."""
+        """End with a status as wait4 tells it; True if the thread is stopped first."""
         if self.ending or not self.options & EXIT:
             return self.stopped and self.ending
         self.ending = True
@@ -385,7 +385,7 @@ class Tracee:
         return self.event(EVENT_EXIT, code, Suspended(After.END, result=code))
 
     def gone(self, code: int) -> None:
-        """It has ended."""
+        """Take note that the thread has ended."""
         thread, process = self.thread, self.thread.process
         self.stopped, self.code, self.info = False, 0, None
         self.status = code
@@ -397,7 +397,7 @@ class Tracee:
             self.tracer.process.hear_child(told[0], thread.tid, thread.uid, told[1])
 
     def abandon(self) -> None:
-        """Its tracer ends (exit_ptrace)."""
+        """Let go of the tracer, which ends (exit_ptrace)."""
         thread = self.thread
         if self.options & EXITKILL and not thread.ended:
             info = sig.info_kill(sig.SIGKILL, sig.SI_KERNEL, 0, 0)

@@ -379,7 +379,7 @@ class ChosenTurns:
 
 
 PLAIN: Final = Lengths()
-"""Those of a run that asks for none."""
+"""The lengths of a run that asks for none."""
 
 
 def turns_of(text: str) -> Lengths | Priorities | None:

@@ -74,7 +74,7 @@ class _FirstHit:
         self._lean: ProbePoint | None = None
 
     def set(self, probe: Kprobe, row: RowOfAny, go: TrapAction | int) -> None:
-        """It is about to be called for a hit of a probe.
+        """Take note that a probe's hit is about to be called for.
 
         Args:
             probe: the probe that is hit.

@@ -36,7 +36,7 @@ class DetourHits:
         memory: DetourMemory,
         detours: DetourMap,
     ) -> None:
-        """Nobody is in one.
+        """No thread is in a detour.
 
         Args:
             target: the guest.

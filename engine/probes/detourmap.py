@@ -94,7 +94,7 @@ class DetourMap:
         return bool(self._inner or self.zombies)
 
     def waiting(self, address: int) -> list[LiveDetour]:
-        """Those of an address that wait for CPUs to pass it."""
+        """The detours of an address that wait for CPUs to pass it."""
         return self._waiting.get(address, [])
 
     def wait(self, live: LiveDetour, cpus: Iterable[int]) -> None:
@@ -113,5 +113,5 @@ class DetourMap:
         return len(self._live)
 
     def standing(self) -> list[LiveDetour]:
-        """Those that are no zombies."""
+        """The detours that are no zombies."""
         return [live for live in self._live.values() if not live.zombie]

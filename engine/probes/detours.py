@@ -48,7 +48,7 @@ class Detour(Struct, frozen=True):
 
     @property
     def kind(self) -> str:
-        """Its name for people: a jump."""
+        """The detour's name for people: a jump."""
         return KIND
 
     @property

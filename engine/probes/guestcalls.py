@@ -126,7 +126,7 @@ class GuestCalls:
             self._sites[(address >> SITE_SHIFT) % SITES] = address
 
     def forget(self, address: int | None = None) -> None:
-        """They are no more; None: nowhere."""
+        """Forget the place of a call; None for all places."""
         if not self.live:
             return
         if address is None:
@@ -301,7 +301,7 @@ class GuestCalls:
         self._rest()
 
     def leave_stack(self) -> None:
-        """Another thread runs now: code may not end calls of the one before."""
+        """Leave the stack of a thread: code of the next one may not end its calls."""
         if self.live:
             self.sync()
             self._rest()

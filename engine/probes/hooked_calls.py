@@ -51,7 +51,7 @@ class HookedCalls(Protocol):
         """The one that a frame is chained to, whose return address is the trampoline."""
 
     def take(self, slot: int) -> list[KretprobeInstance]:
-        """Those whose return has left this behind, the newest first; those left go, too."""
+        """Take the calls whose return has left this behind, newest first; those left go, too."""
 
     def arriving(self, slot: int) -> tuple[KretprobeInstance, ...]:
         """The same without a change."""
@@ -204,7 +204,7 @@ class KeyedCalls:
         return hooks[-1] if hooks else None
 
     def take(self, slot: int) -> list[KretprobeInstance]:
-        """Those of the frame that are chained to each other."""
+        """Take the calls of the frame that are chained to each other."""
         hooks = self._frames.get(slot)
         found = []
         while hooks:

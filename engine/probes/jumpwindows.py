@@ -98,7 +98,7 @@ class JumpWindows:
         return (number for number, end in enumerate(self.ends) if end > number + 1)
 
     def branched_into(self) -> Iterator[int]:
-        """Those behind which a branch of the function leads, up to the end of the jump."""
+        """The places behind which a branch of the function leads, up to the end of the jump."""
         targets, bounds, least = self.function.inward.targets, self.bounds, self.jumps.least
         count, strict = len(targets), self.strict
         at = 0
@@ -116,7 +116,7 @@ class JumpWindows:
                 yield number
 
     def containing(self, addresses: Iterable[int], *, behind: int = 0) -> Iterator[int]:
-        """Those in whose windows one of some instructions is, so many behind the first at least.
+        """The places with one of some instructions in their windows, so many behind the first.
 
         One may be told twice.
         """
@@ -131,7 +131,7 @@ class JumpWindows:
                 number -= 1
 
     def spanning(self, addresses: Sequence[int]) -> Iterator[int]:
-        """Those in whose windows one of some sorted addresses is, behind the first byte."""
+        """The places in whose windows one of some sorted addresses is, behind the first byte."""
         bounds, at, count = self.bounds, 0, len(addresses)
         for number, (address, end) in enumerate(zip(self.starts, self.ends, strict=True)):
             while at < count and addresses[at] <= address:
@@ -142,7 +142,7 @@ class JumpWindows:
                 yield number
 
     def unmoved(self) -> Iterator[int]:
-        """Those whose windows are too short, or have what cannot be moved from where it is."""
+        """The places whose windows are too short, or have what cannot be moved."""
         bounds, least = self.bounds, self.jumps.least
         movable, copyable = self.jumps.movable, self.jumps.copyable
         raws, ends, strict = self.function.raws, self.ends, self.strict
@@ -160,7 +160,7 @@ class JumpWindows:
         return reversed(wrong)
 
     def asked(self, numbers: Iterable[int], check: Callable[[JumpPlace], object]) -> Iterator[int]:
-        """Those of some where a rule finds something that is asked one place after the other."""
+        """The places of some where a rule, asked of one after the other, finds something."""
         for number in numbers:
             if check(replace(self.place, address=self.starts[number])):
                 yield number

@@ -282,7 +282,7 @@ class ProbeManager:
         return tuple(self._registry.asked)
 
     def switched(self) -> None:
-        """Another thread of this address space runs from here on."""
+        """Go on with another thread of this address space."""
         if self.returns.in_guest is not None:
             self.returns.in_guest.calls.leave_stack()
 

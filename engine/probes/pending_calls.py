@@ -268,7 +268,7 @@ class PendingCalls:
         return True
 
     def ended(self, instance: KretprobeInstance) -> None:
-        """It has returned, and that is recorded."""
+        """Take note that a call has returned, and that this is recorded."""
         pending, key = self.by_return[instance.ret_addr], instance.slot + self._behind
         if instance.next is None:
             pending.pop(key, None)

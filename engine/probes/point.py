@@ -62,7 +62,7 @@ class ProbePoint:
         plan: InsnPlan | None,
         again: Callable[[int], InsnPlan] | None = None,
     ) -> None:
-        """It is not armed.
+        """The point is not armed.
 
         Args:
             address: guest address.
@@ -175,7 +175,7 @@ class ProbePoint:
         return [probe for probe in self.probes if probe.enabled]
 
     def count(self) -> None:
-        """It has been hit as often as was waited for (`Candidacy.counted`)."""
+        """Take note of as many hits as were waited for (`Candidacy.counted`)."""
         self.candidacy = self.candidacy.counted()
 
     def wants_post(self) -> bool:

@@ -130,7 +130,7 @@ class Look(Enum):
     NOT_YET = auto()
     """Not looked at as its probes are now: its hits are counted."""
     DUE = auto()
-    """It has been hit so often that it is to be looked at."""
+    """The point has been hit so often that it is to be looked at."""
     LOOKED = auto()
     """Looked at as its probes are now."""
 
@@ -161,7 +161,7 @@ class Candidacy(Struct, frozen=True):
         return self.look is Look.LOOKED
 
     def counted(self) -> "Candidacy":
-        """It has been hit as often as was waited for; one that is known needs no further look."""
+        """Take note of as many hits as were waited for; a known point needs no further look."""
         return self if self.looked else replace(self, look=Look.DUE)
 
     def patient(self, hits: int) -> "Candidacy":
@@ -171,16 +171,16 @@ class Candidacy(Struct, frozen=True):
         return replace(self, look=Look.NOT_YET, patience=hits)
 
     def put_off(self, why: Check | None = None) -> "Candidacy":
-        """It cannot be looked at now, or not be replaced now: hits are counted again."""
+        """Put a look, or a replacement, off: hits are counted again."""
         assert not self.looked, self
         return replace(self, look=Look.NOT_YET, why=why)
 
     def refused(self, why: Check) -> "Candidacy":
-        """It stays a breakpoint."""
+        """Let the point stay a breakpoint."""
         return replace(self, look=Look.LOOKED, why=why)
 
     def replaced(self, why: Check | None = None) -> "Candidacy":
-        """It was replaced; `why` says what it still waits for."""
+        """Take note that the point was replaced; `why` says what it still waits for."""
         assert not self.looked, self
         return replace(self, look=Look.LOOKED, why=why, hot=True)
 
@@ -190,7 +190,7 @@ class Candidacy(Struct, frozen=True):
         return replace(self, why=None)
 
     def renewed(self) -> "Candidacy":
-        """Its probes want something else: it is to be looked at anew."""
+        """Have the point looked at anew: its probes want something else."""
         if self.look is Look.NOT_YET and self.why is None:
             return self
         return replace(self, look=Look.DUE if self.due else Look.NOT_YET, why=None)

@@ -468,7 +468,7 @@ class ReturnSites:
         site.pre_handler = handled if self.pool.serves else None
 
     def arriving(self, point: ProbePoint) -> tuple[KretprobeInstance, ...]:
-        """Those that wait at the point with this stack pointer, if a return has led there."""
+        """The calls that wait at the point with this stack pointer, if a return has led there."""
         self.calls.sync()
         plan = self._target.arch.plan
         unseen = plan.trampoline[0] <= point.address < sum(plan.detour)

@@ -183,4 +183,4 @@ class Technique(Protocol):
         """The memory is a copy of that of another one of the kind; nothing is probed here yet."""
 
     def buffers(self) -> Buffers:
-        """Its code outside of the program's."""
+        """The technique's code outside of the program's."""

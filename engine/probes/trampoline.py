@@ -226,7 +226,7 @@ class TrampolineReturns:
             self._inherited = other.copied(number, lambda rp: twins.get(rp, _GONE))
 
     def lend(self, thread: int, child: int) -> None:
-        """They return in the new process, and once more in the one whose memory it is."""
+        """Lend calls to a new process: they return there, and again in the memory's own."""
         self.threads[child] = self.copied(thread, lambda rp: rp)
 
     def over(self, thread: int, low: int, high: int) -> None:
@@ -373,7 +373,7 @@ class TrampolineReturns:
         return goes_on
 
     def arriving(self, point: ProbePoint) -> tuple[KretprobeInstance, ...]:
-        """Those of the newest frame that longjmp has not left."""
+        """The calls of the newest frame that longjmp has not left."""
         if point is not self.point:
             return ()
         return self._thread().arriving(self.frames.left_behind())

@@ -28,7 +28,7 @@ class UprobeCall(Struct, frozen=True):
 
     @property
     def kind(self) -> str:
-        """Its name for people."""
+        """The call's name for people."""
         return KIND
 
     @property

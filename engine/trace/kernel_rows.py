@@ -56,7 +56,7 @@ class KernelEvent(Struct, frozen=True):
 
     @classmethod
     def of(cls, text: str) -> "KernelEvent":
-        """That of a `format` file.
+        """The event of a `format` file.
 
         Raises:
             CommandError: it is none.

@@ -66,7 +66,7 @@ class PageLayout(Struct, frozen=True):
 
     @classmethod
     def of(cls, header: str) -> "PageLayout":
-        """That of events/header_page.
+        """The layout of events/header_page.
 
         Raises:
             CommandError: it is the layout of another machine than one with words of 64 bits.

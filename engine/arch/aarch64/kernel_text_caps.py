@@ -99,7 +99,7 @@ class Capabilities:
     """The capabilities of one kernel on one CPU."""
 
     def __init__(self, view: KernelView, cpu: CpuModel) -> None:
-        """Those of `cpu` by the records of the kernel in `view`."""
+        """The capabilities of `cpu` by the records of the kernel in `view`."""
         self._view = view
         self._cpu = cpu
         self._features = cpu.words("Features")

@@ -195,7 +195,7 @@ DISPLACEMENTS: Final[Mapping[str, Immediate]] = {
 """Operands that say where, seen from the instruction's bundle."""
 
 TARGETS: Final = ("target25", "target20", "targeti", "targetf", "target64")
-"""Those at which the program may go on."""
+"""Operands that are an address at which the program may go on."""
 
 REGISTER_OPERANDS: Final[Mapping[str, str]] = {
     # operand: what its number is put into; the fields have the same names

@@ -87,7 +87,7 @@ def _give_back(cpu: StepCpu, trampoline: int) -> None:
 
 
 def _arguments(cpu: StepCpu, address: int) -> bytes:
-    """Those on the stack, if there are any; at its very top there is less."""
+    """The arguments on the stack, if there are any; at the stack's very top there is less."""
     for size in range(ARGUMENTS, 0, -8):
         try:
             return cpu.load(address, size).ljust(ARGUMENTS, b"\0")

@@ -246,7 +246,7 @@ def _cleared(name: str) -> ValueCopy:
 
 
 def _avx_scalar(insn: Insn, registers: RegisterFile) -> InsnCopies:
-    """Those of `_vector` with two operands; with three, a register is put together of two."""
+    """The forms of `_vector` with two operands; with three, a register is put together of two."""
     texts = split(insn.operands)
     if len(texts) != 2:
         return NO_COPIES

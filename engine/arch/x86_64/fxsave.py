@@ -30,7 +30,7 @@ _UPPER: Final = tuple(f"ymm{number}h" for number in range(16))
 UPPER_SIZE: Final = 256
 """Bytes of the upper halves of AVX's registers."""
 NONE: Final = bytes(UPPER_SIZE)
-"""Those of a program that does not use them."""
+"""The upper halves of a program that does not use them."""
 _ERROR: Final = 0x80
 _BUSY: Final = 0x8000
 

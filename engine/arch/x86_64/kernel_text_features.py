@@ -83,7 +83,7 @@ class Features:
     """The features of one kernel on one CPU."""
 
     def __init__(self, view: KernelView, sites: KernelSites, cpu: CpuModel) -> None:
-        """Those of `cpu` as the kernel in `view` counts them."""
+        """The features of `cpu` as the kernel in `view` counts them."""
         self._view = view
         self._cpu = cpu
         shown = _names(view, sites, "x86_cap_flags")

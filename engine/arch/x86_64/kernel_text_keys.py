@@ -78,7 +78,7 @@ class BootedKeys:
     def __init__(
         self, view: KernelView, sites: KernelSites, features: Features, cpu: CpuModel
     ) -> None:
-        """Those of the kernel in `view`, with its tables, on `cpu` with its features."""
+        """The keys of the kernel in `view`, with its tables, on `cpu` with its features."""
         self._view = view
         self._sites = sites
         self._features = features

@@ -40,7 +40,7 @@ _SLOW: Final = _ASIDE + 19
 
 
 def _stub(place: int, returns: int, elsewhere: int, code: int) -> bytes | None:
-    """It leaves the flags alone, and rcx, r11 and rax are on the stack; rax is what returns."""
+    """The code leaves the flags alone; rcx, r11 and rax are on the stack, rax is what returns."""
     distance = code - (place + 35)
     if not -_REACH <= distance < _REACH:
         return None

@@ -28,7 +28,7 @@ _GENERAL = (
     "eflags",
 )
 _PLAIN = _GENERAL[:-1]
-"""Those of them that are written as they are."""
+"""The general registers that are written as they are."""
 _SEGMENTS = ("cs", "gs", "fs", "ss")
 _SAVED = (*_GENERAL, *_SEGMENTS)
 _REGISTERS = struct.Struct("<" + "Q8x" * len(_SAVED))

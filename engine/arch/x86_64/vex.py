@@ -132,7 +132,7 @@ class VexInsn(NamedTuple):
 
     @property
     def immediate(self) -> int:
-        """Its immediate; 0 without."""
+        """The instruction's immediate; 0 without."""
         at = self.fields.immediate_at
         return self.raw[at] if at >= 0 else 0
 

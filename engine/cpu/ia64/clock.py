@@ -67,7 +67,7 @@ class Ia64Clock:
         return self.expected[0], left, self._told, self._stopped, self._stepped_to
 
     def go_on(self, position: object) -> None:
-        """Another thread runs now; None for one that begins."""
+        """Go on with another thread; None for one that begins."""
         state = cast(tuple[int, list[int], bool, bool, int], position or _BEGINNING)
         self.expected[0], left, self._told, self._stopped, self._stepped_to = state
         for index, value in enumerate(left):

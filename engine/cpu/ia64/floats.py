@@ -75,7 +75,7 @@ class FloatControl(Struct):
         return self.bits >> 4 & 3
 
     def unmasked(self, flags: int) -> int:
-        """Those of the exceptions that trap."""
+        """The exceptions that trap."""
         if self.bits >> 6 and self.sf:
             return 0
         return flags & ~self.a[FPSR] & 63

@@ -56,7 +56,7 @@ _SOONER: Final = 4
 """Blocks of a long one need that part of the runs: what they cost comes back. Others end before
 it has, as a rule."""
 _WARM: Final = 4
-"""That part of them makes a block one for which machine code is made along with another's: what
+"""The part of them that has machine code made for a block along with another's: what
 a module of one short block costs is the module, for the most part."""
 _LOOK: Final = 32
 """Entries into a region between two looks whether it pays."""

@@ -288,7 +288,7 @@ class Btf:
         return None if self.base is None else self.base.find(kind, name)
 
     def names(self, kind: BtfKind) -> dict[str, int]:
-        """Its own entries of a kind by name, the first of each; those of the base not included."""
+        """The file's own entries of a kind by name, the first of each, without the base's."""
         found: dict[str, int] = {}
         for number in self._named[kind]:
             name = self._raw_name(number).decode("utf-8", "replace")

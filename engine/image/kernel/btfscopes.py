@@ -64,7 +64,7 @@ class BtfVariable(Struct, frozen=True):
 
     @property
     def type_text(self) -> str:
-        """Its type as C spells it; "?" where that is damaged."""
+        """The variable's type as C spells it; "?" where that is damaged."""
         try:
             return self.type.text
         except ImageError:
@@ -72,17 +72,17 @@ class BtfVariable(Struct, frozen=True):
 
     @property
     def is_declaration(self) -> bool:
-        """It is defined here."""
+        """False: BTF describes variables where they are defined."""
         return False
 
     @property
     def is_fixed(self) -> bool:
-        """Its place holds at one instruction only."""
+        """False: the place holds at one instruction only."""
         return False
 
     @property
     def linker_name(self) -> str:
-        """Its name in the symbol table."""
+        """The variable's name in the symbol table."""
         return self.name
 
 
@@ -106,7 +106,7 @@ class BtfScopes:
 
     @classmethod
     def of(cls, image: ElfImage) -> "BtfScopes | None":
-        """Those of a file; None where it has no BTF, or damaged one, which is noted."""
+        """The scopes of a file; None where it has no BTF, or damaged one, which is noted."""
         try:
             types = btf_of(image)
         except ImageError as error:

@@ -51,7 +51,7 @@ class BtfParameter(Struct, frozen=True):
 
     @property
     def text(self) -> str:
-        """Its type as the compiler and bpftool spell it."""
+        """The parameter's type as the compiler and bpftool spell it."""
         return self.type.raw_text
 
 
@@ -93,7 +93,7 @@ class BtfType:
 
     @cached_property
     def named(self) -> BtfEntry:
-        """Its entry."""
+        """The entry of the type itself."""
         return self.btf.entry(self.id)
 
     @cached_property
@@ -118,7 +118,7 @@ class BtfType:
 
     @cached_property
     def kind(self) -> TypeKind:
-        """Its kind."""
+        """The kind of the type."""
         entry = self._entry
         match entry.kind:
             case BtfKind.VOID:
@@ -195,7 +195,7 @@ class BtfType:
 
     @property
     def is_passed_by_reference(self) -> bool:
-        """It is C's."""
+        """False: the types are those of C."""
         return False
 
     @property

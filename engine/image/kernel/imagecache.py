@@ -161,7 +161,7 @@ class KeptKernel:
         return "" if found.digest() == digest else "its checksum is another one"
 
     def _touch(self, path: Path, image: mmap.mmap) -> None:
-        """It was used now; the time of its last change fits its seal."""
+        """Mark the file as used now; the time of its last change fits its seal."""
         now = time.time_ns()
         try:
             os.utime(path, ns=(now, now // _SECOND * _SECOND + _token(image[-_SEAL.size :])))

@@ -199,12 +199,12 @@ class KernelImage:
 
     @cached_property
     def names(self) -> KernelNames:
-        """Its own names."""
+        """The kernel's own names."""
         return KernelNames(self.elf)
 
     @cached_property
     def release(self) -> KernelRelease:
-        """Its version, from its banner; a module's from what it was built for.
+        """The kernel's version, from its banner; a module's from what it was built for.
 
         Raises:
             ImageError: it does not say.
@@ -242,7 +242,7 @@ class KernelImage:
 
     @property
     def version(self) -> tuple[int, int, int]:
-        """Its version as numbers."""
+        """The kernel's version as numbers."""
         return self.release.version
 
     @cached_property
@@ -254,7 +254,7 @@ class KernelImage:
 
     @property
     def btf(self) -> Btf | None:
-        """Its types; None where it has none, or they are damaged, which is told."""
+        """The kernel's types; None where it has none, or they are damaged, which is told."""
         try:
             types = btf_of(self.elf)
         except ImageError as error:

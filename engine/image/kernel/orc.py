@@ -36,7 +36,7 @@ class OrcKind(Enum):
     """The kind of what a frame ends with."""
 
     UNKNOWN = auto()
-    """Nobody can tell: no code, or code that the kernel's checks leave out."""
+    """The frame is not known: no code, or code that the kernel's checks leave out."""
     END = auto()
     """Nothing: there is no caller."""
     CALL = auto()
@@ -44,7 +44,7 @@ class OrcKind(Enum):
     REGS = auto()
     """All registers, as an entry from an interrupt or a tracer saves them."""
     PARTIAL = auto()
-    """Those registers that the processor itself saves at an interrupt."""
+    """The frame is the registers that the processor itself saves at an interrupt."""
 
 
 _OLD: Final = {0: OrcKind.CALL, 1: OrcKind.REGS, 2: OrcKind.PARTIAL}

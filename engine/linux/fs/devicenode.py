@@ -23,7 +23,7 @@ class DeviceNode(Node):
         self.meta = Meta(0o666, 0, 0, 1, volume.clock.realtime())
 
     def stat(self) -> Stat:
-        """Its attributes."""
+        """The device's attributes."""
         meta = self.meta
         now = meta.mtime
         return Stat(

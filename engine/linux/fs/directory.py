@@ -58,7 +58,7 @@ class OverlayDirectory(Directory):
             return self.host.stat()
 
     def stat(self) -> Stat:
-        """Its attributes."""
+        """The directory's attributes."""
         st = super().stat()
         # One link means "do not count subdirectories by my links"; of our own we know.
         if self.host is None and not self.mounts:

@@ -132,7 +132,7 @@ class LineDiscipline:
             self._note(STOP, START)
 
     def start(self) -> None:
-        """It goes on."""
+        """Let output go on."""
         if self.stopped and not self.held:
             self.stopped = False
             self._note(START, STOP)

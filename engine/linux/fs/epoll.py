@@ -45,7 +45,7 @@ class EpollItem:
         return mask
 
     def reported(self) -> None:
-        """Its events have been handed to the guest."""
+        """Take note that the item's events have been handed to the guest."""
         if self.events & EPOLLET:
             mask = self.file.readiness() & (self.events & _EVENTS | _ALWAYS)
             self.seen = mask, self.file.wakeups(self.events)

@@ -19,7 +19,7 @@ class AnonymousFile(OpenFile):
     """A file that has neither name nor contents."""
 
     def seek(self, offset: int, whence: int) -> int:
-        """It has no position and takes any (noop_llseek)."""
+        """Take any position: the file has none (noop_llseek)."""
         return self.offset
 
     def stat(self) -> Stat:

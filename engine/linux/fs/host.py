@@ -298,12 +298,12 @@ class HostDir:
             pool.anchors.append(self._anchor)
 
     def where(self) -> bytes:
-        """Its path now, as far as only the guest has moved it; for messages only."""
+        """The directory's path now, as far as only the guest has moved it; for messages only."""
         parent = self.parent
         return self.path if parent is None else parent.where().rstrip(b"/") + b"/" + self.name
 
     def fd(self) -> int:
-        """Its descriptor (O_PATH), for immediate use; raises OSError if it is gone."""
+        """The directory's descriptor (O_PATH), for immediate use; raises OSError if it is gone."""
         return self._anchor.fd if self._anchor is not None else self.pool.get(self)
 
     def child(self, name: bytes) -> "HostDir":

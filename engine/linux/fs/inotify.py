@@ -15,7 +15,7 @@ from engine.linux.fs.termios import FIONREAD
 from engine.linux.fs.vfs import IoctlCaller, Node
 
 _MOST_EVENTS: Final = 16384
-"""That wait in an instance (fs.inotify.max_queued_events),"""
+"""Events that wait in an instance (fs.inotify.max_queued_events),"""
 _MOST_OF_ALL: Final = 1 << 17
 """and in all of them, so that they fit in the host's memory."""
 _MOST_INSTANCES: Final = 128

@@ -83,7 +83,7 @@ class MagicLink(Node):
         return self._jump()
 
     def stat(self) -> Stat:
-        """Its attributes."""
+        """The link's attributes."""
         now = self.volume.clock.realtime()
         mode = self.kind | 0o777
         return Stat(self.dev, self.ino, mode, 1, *self._owner, 0, 64, 1024, 0, now, now, now)
@@ -100,7 +100,7 @@ class HostSpecialNode(OverlayNode):
 
     @property
     def kind(self) -> int:  # type: ignore[override]
-        """Its type on the host."""
+        """The file's type on the host."""
         return self._kind
 
     def open(self, flags: int) -> OpenFile:

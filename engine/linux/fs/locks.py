@@ -243,7 +243,7 @@ class FileLocks:
         self._known: WeakSet[InodeLocks] = WeakSet()
 
     def of(self, file: "OpenFile") -> InodeLocks:
-        """Those on an open file's inode; on itself where it has none."""
+        """The locks on an open file's inode; on itself where it has none."""
         holder = file if file.node is None else file.node
         if holder.locks is None:
             stat = file.stat()

@@ -52,7 +52,7 @@ class Namespace(Node):
         self.title = b"%s:[%d]" % (kind, number)
 
     def stat(self) -> Stat:
-        """Its attributes."""
+        """The namespace's attributes."""
         now = self.volume.clock.realtime()
         mode = self.kind | 0o444
         return Stat(self.dev, self.ino, mode, 1, 0, 0, 0, 0, 4096, 0, now, now, now)

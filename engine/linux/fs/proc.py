@@ -393,7 +393,7 @@ class ProcessDirectory(PseudoDirectory):
         return super().lookup(name) if self._alive() else None
 
     def stat(self) -> Stat:
-        """Its attributes."""
+        """The directory's attributes."""
         uid, gid = self._owner
         return super().stat()._replace(uid=uid, gid=gid, mode=stat.S_IFDIR | 0o555)
 

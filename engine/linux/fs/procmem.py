@@ -38,7 +38,7 @@ class MemoryFile(PseudoFile):
         self._memory = memory
 
     def stat(self) -> Stat:
-        """Its attributes."""
+        """The file's attributes."""
         identity = self.volume.identity
         return super().stat()._replace(uid=identity.uid, gid=identity.gid)
 

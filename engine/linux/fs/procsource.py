@@ -86,11 +86,11 @@ class ProcProcess(Protocol):
 
     @property
     def identity(self) -> tuple[int, int]:
-        """Its user and group."""
+        """The process's user and group."""
 
     @property
     def files(self) -> FileTable:
-        """Its descriptors."""
+        """The process's descriptors."""
 
     @property
     def directory(self) -> Directory:
@@ -110,7 +110,7 @@ class ProcProcess(Protocol):
 
     @property
     def terminal(self) -> Terminal | None:
-        """Its controlling terminal."""
+        """The process's controlling terminal."""
 
     @property
     def comm(self) -> bytes:
@@ -129,7 +129,7 @@ class ProcProcess(Protocol):
         """The auxiliary vector as in its memory."""
 
     def maps(self) -> Iterable[MapEntry]:
-        """Its mappings in the order of their addresses."""
+        """The process's mappings in the order of their addresses."""
 
     def status(self) -> ProcStatus:
         """Numbers for status and stat."""
@@ -138,7 +138,7 @@ class ProcProcess(Protocol):
         """The system call that it is in, as /proc/PID/syscall shows it; LinuxError if secret."""
 
     def address_space(self) -> "ProcMemory":
-        """Its memory; LinuxError where nobody may have it."""
+        """The process's memory; LinuxError where none may have it."""
 
     def limits(self) -> Sequence[tuple[str, int, int]]:
         """(name as in `Context.limit`, soft, hard); all ones = unlimited."""

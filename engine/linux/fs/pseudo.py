@@ -68,7 +68,7 @@ class PseudoFile(Node):
         self.mode = mode or (0o444 if store is None else 0o644)
 
     def stat(self) -> Stat:
-        """Its attributes."""
+        """The file's attributes."""
         identity = self.volume.identity
         private = self.store is not None or not self.mode & 0o004
         uid, gid = (identity.uid, identity.gid) if private else (0, 0)
@@ -109,7 +109,7 @@ class ForeignFile(PseudoFile):
         super().__init__(volume, lambda: b"", None, mode)
 
     def stat(self) -> Stat:
-        """Its attributes."""
+        """The file's attributes."""
         return super().stat()._replace(uid=0, gid=0)
 
     def open(self, flags: int) -> OpenFile:

@@ -115,7 +115,7 @@ class SharedFileNode(Node):
         return self.lower.directory.open_file(self.lower.name, flags)
 
     def stat(self) -> Stat:
-        """Its attributes."""
+        """The file's attributes."""
         return self.volume.host_stat(self._find()[0])
 
     def open(self, flags: int) -> OpenFile:
@@ -265,7 +265,7 @@ class SharedDirectory(Directory):
             return self.host.stat()
 
     def stat(self) -> Stat:
-        """Its attributes."""
+        """The directory's attributes."""
         st = self.volume.host_stat(self.host_stat())
         return st._replace(nlink=1) if self.mounts else st
 

@@ -111,7 +111,7 @@ class HostIO:
         )
 
     def status(self, fd: int) -> int:
-        """Its status flags, as F_GETFL says."""
+        """The stream's status flags, as F_GETFL says."""
         return int(fcntl.fcntl(fd, fcntl.F_GETFL))
 
     def is_terminal(self, fd: int) -> bool:

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 TIOCSCTTY, TIOCGPGRP, TIOCSPGRP, TIOCNOTTY, TIOCGSID = 0x540E, 0x540F, 0x5410, 0x5422, 0x5429
 REQUESTS: Final = frozenset({TIOCSCTTY, TIOCGPGRP, TIOCSPGRP, TIOCNOTTY, TIOCGSID})
-"""Those that `Terminal.control` carries out."""
+"""Requests that `Terminal.control` carries out."""
 SIGTTIN, SIGTTOU = 21, 22
 
 

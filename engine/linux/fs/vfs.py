@@ -127,15 +127,15 @@ class IoctlCaller(Protocol):
 
     @property
     def arch(self) -> Arch:
-        """Its architecture."""
+        """The caller's architecture."""
 
     @property
     def memory(self) -> Memory:
-        """Its memory."""
+        """The caller's memory."""
 
     @property
     def pid(self) -> int:
-        """Its process id."""
+        """The caller's process id."""
 
 
 class Node:
@@ -173,7 +173,7 @@ class Node:
 
     @abstractmethod
     def stat(self) -> Stat:
-        """Its attributes."""
+        """The node's attributes."""
 
     def open(self, flags: int) -> "OpenFile":
         """A new open file description; permissions were checked."""
@@ -196,7 +196,7 @@ class Node:
         raise LinuxError(EPERM)
 
     def renamed(self) -> None:
-        """It has another name now."""
+        """Take note that the node has another name now."""
 
     def may(self, want: int) -> bool:
         """True if the guest's identity has the permission bits."""
@@ -234,7 +234,7 @@ class OverlayNode(Node):
         self.links = 0
 
     def stat(self) -> Stat:
-        """Its attributes."""
+        """The node's attributes."""
         meta = self.meta
         if meta is None:
             return self.volume.host_stat(self.host_stat())
@@ -294,7 +294,7 @@ class OverlayNode(Node):
         meta.mtime = meta.ctime = self.volume.clock.realtime()
 
     def renamed(self) -> None:
-        """It has another name now."""
+        """Take note that the node has another name now."""
         self.own_meta().ctime = self.volume.clock.realtime()
 
     def change_mode(self, mode: int) -> None:
@@ -347,7 +347,7 @@ class OpenFile:
     timed = False
     """True if it may become readable by time alone, at `next_deadline`."""
     sleepers: dict[Sleeper, None] | None = None
-    """Those that wait to read, of a file that wakes them; others are asked again and again."""
+    """Threads that wait to read, of a file that wakes them; others are asked again and again."""
     breaks = True
     """True if SIGPIPE comes with EPIPE."""
     listener: FileOwner | None = None

@@ -86,7 +86,7 @@ class InetSocket(Socket):
 
     @property
     def busy(self) -> bool:
-        """It is past the time at which it could be bound."""
+        """True past the time at which the socket could be bound."""
         return False
 
     def _check_own(self, host: bytes) -> None:
@@ -143,7 +143,7 @@ class InetSocket(Socket):
             self.leave_port()
 
     def name(self) -> bytes:
-        """Its own sockaddr."""
+        """The socket's own sockaddr."""
         return pack_inet(self.local, self.family)
 
     # -- routes ----------------------------------------------------------------------------

@@ -45,7 +45,7 @@ STRANGER: Final = Credentials(0, 0xFFFFFFFF, 0xFFFFFFFF)
 
 
 def own_credentials(ctx: Context) -> Credentials:
-    """Those of the process that makes the call."""
+    """The credentials of the process that makes the call."""
     who = ctx.fs.identity
     return Credentials(ctx.pid, who.uid, who.gid)
 

@@ -185,7 +185,7 @@ class NetlinkSocket(Socket):
         return True
 
     def name(self) -> bytes:
-        """Its own sockaddr."""
+        """The socket's own sockaddr."""
         return struct.pack("<HHII", AF_NETLINK, 0, self.port, self._groups)
 
     def peer_name(self, *, gone: bool = False) -> bytes:

@@ -22,7 +22,7 @@ _SOCKET: Final = 2048
 """Bytes that a socket takes beside them."""
 _LEAST: Final = 4096
 _FIRST_PORT, _LAST_PORT = 32768, 60999
-"""Those that are given to sockets that ask for none (net.ipv4.ip_local_port_range)."""
+"""Ports that are given to sockets that ask for none (net.ipv4.ip_local_port_range)."""
 _TIME_WAIT: Final = 60 * 10**9
 _MOST_TIME_WAIT: Final = 4096
 
@@ -42,7 +42,7 @@ class PortHolder(Protocol):
 
     @property
     def local(self) -> Endpoint:
-        """Its address."""
+        """The holder's address."""
 
     @property
     def v6only(self) -> bool:
@@ -58,11 +58,11 @@ class PortHolder(Protocol):
 
     @property
     def listening(self) -> bool:
-        """It takes connections."""
+        """True while the holder takes connections."""
 
     @property
     def uid(self) -> int:
-        """Its user."""
+        """The holder's user."""
 
     @property
     def remote(self) -> Endpoint | None:

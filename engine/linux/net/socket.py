@@ -91,7 +91,7 @@ class Socket(OpenFile):
 
     @property
     def listening(self) -> bool:
-        """It takes connections."""
+        """True while the socket takes connections."""
         return False
 
     @property
@@ -198,7 +198,7 @@ class Socket(OpenFile):
         raise LinuxError(EOPNOTSUPP)
 
     def name(self) -> bytes:
-        """Its own sockaddr."""
+        """The socket's own sockaddr."""
         raise LinuxError(EOPNOTSUPP)
 
     def peer_name(self, *, gone: bool = False) -> bytes:

@@ -71,12 +71,12 @@ class TcpSocket(InetSocket):
 
     @property
     def listening(self) -> bool:
-        """It takes connections."""
+        """True while the socket takes connections."""
         return self.state is TcpState.LISTEN
 
     @property
     def busy(self) -> bool:
-        """It is past the time at which it could be bound."""
+        """True past the time at which the socket could be bound."""
         return self.state is not TcpState.CLOSE
 
     @property
@@ -118,7 +118,7 @@ class TcpSocket(InetSocket):
         return taken
 
     def _stop_listening(self) -> None:
-        """Nobody will take the connections that wait."""
+        """Drop the connections that wait, which none will take."""
         self.state = TcpState.CLOSE
         while self.queue:
             child = self.queue.popleft()
@@ -202,7 +202,7 @@ class TcpSocket(InetSocket):
         self._disconnect()
 
     def refused(self) -> None:
-        """Nobody listens."""
+        """Take note that no socket listens there."""
         self._goal = None
         self._break(ECONNREFUSED)
 

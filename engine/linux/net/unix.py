@@ -109,7 +109,7 @@ class UnixSocket(Socket):
             self.network.abstract[self.own_name] = self
 
     def name(self) -> bytes:
-        """Its own sockaddr."""
+        """The socket's own sockaddr."""
         return struct.pack("<H", AF_UNIX) + (self.own_name or b"")
 
     @property
@@ -136,7 +136,7 @@ class UnixSocket(Socket):
         return found
 
     def leave_name(self) -> None:
-        """Nobody is behind its name any more; a file stays."""
+        """Leave the socket's name, behind which nothing is any more; a file stays."""
         if self.place_node is not None:
             self.place_node.bound = None
         elif self.own_name is not None:

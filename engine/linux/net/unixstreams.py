@@ -55,7 +55,7 @@ class UnixStream(UnixSocket):
 
     @property
     def listening(self) -> bool:
-        """It takes connections."""
+        """True while the socket takes connections."""
         return self.state is UnixState.LISTEN
 
     # -- connections -----------------------------------------------------------------------
@@ -113,7 +113,7 @@ class UnixStream(UnixSocket):
         return self.peer.name()
 
     def leave_name(self) -> None:
-        """Nobody is behind its name any more; one that was taken shares its listener's."""
+        """Leave the socket's name; a socket that was taken shares its listener's."""
         if self.place_node is not None or self.network.abstract.get(self.own_name or b"") is self:
             super().leave_name()
 
