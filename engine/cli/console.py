@@ -166,7 +166,17 @@ def errors() -> BinaryIO:
 
 
 def heard(code: int) -> int:
-    """The exit code of a command that has come to its end."""
+    """The exit code of a command that has come to its end.
+
+    What standard error has not taken by then is dropped: Python would try again as it ends, and
+    give the code 120.
+    """
+    try:
+        if sys.stderr is not None:
+            sys.stderr.flush()
+    except OSError:
+        _unheard[0] = True
+        _give_up(2)
     return UNHEARD if _unheard[0] and not code else code
 
 
@@ -178,13 +188,20 @@ def _say(said: str) -> None:
         sys.stderr.flush()
     except OSError:
         _unheard[0] = True
+        if sys.stderr is not None:
+            _give_up(2)
+
+
+def _give_up(descriptor: int) -> None:
+    """Have nothing come of a stream again when Python ends."""
+    nothing = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nothing, descriptor)
+    os.close(nothing)
 
 
 def _fail(error: OSError) -> None:
-    """Give standard output up: nothing may come of it again when Python ends."""
-    nothing = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(nothing, 1)
-    os.close(nothing)
+    """Give standard output up."""
+    _give_up(1)
     if isinstance(error, BrokenPipeError):
         raise CutOff(128 + _SIGPIPE) from error
     raise CommandError(f"standard output: {error.strerror}") from error

@@ -64,6 +64,19 @@ class HostLinks(Generic[_Record]):
         self._links.append(link)
         return link
 
+    def put_below(self, addresses: dict[str, int]) -> bool:
+        """Have the oldest link lead to other code instead of the library's own.
+
+        Args:
+            addresses: by the words of its record that lead to the link before.
+
+        Returns:
+            False where there is no link.
+        """
+        for name, address in addresses.items() if self._links else ():
+            setattr(self._links[0].record, name, address)
+        return bool(self._links)
+
     def give_back(self, link: HostLink[_Record], owner: tuple[str, ...]) -> None:
         """The machine of a link is gone.
 

@@ -68,7 +68,7 @@ class AccessSieve:
         if not native.possible():
             return False
         if self._installed is None:
-            self._installed = _install(self._target)
+            self._installed = installed(self._target)
             self._cpu = linkage.cpu_of(self._engine)
         return self._installed is not None and self._cpu != 0
 
@@ -116,7 +116,7 @@ def _table(spans: Sequence[Span]) -> "ctypes.Array[Any]":
 
 
 @cache
-def _install(target: str) -> _Installed | None:
+def installed(target: str) -> _Installed | None:
     """Lead the functions of an architecture to the host code; None where that cannot be done."""
     names = (f"cpu_watchpoint_address_matches_{target}", f"cpu_check_watchpoint_{target}")
     slots = linkage.slots_of(tuple(name.encode() for name in names))
@@ -130,6 +130,11 @@ def _install(target: str) -> _Installed | None:
     if placed is None:
         return None
     (place,), memory = placed
-    if not linkage.redirect(slots, [place, place + SIEVE_CHECK]):
+    from engine.cpu.unicorn_watches import WATCH_LINKS  # few processes watch anything
+
+    # What machines have put in front of the functions stays there: their links go on to the sieve.
+    code = {"matches": place, "check": place + SIEVE_CHECK}
+    below = target == "x86_64" and WATCH_LINKS.put_below(code)
+    if not below and not linkage.redirect(slots, list(code.values())):
         return None
     return _Installed(words, (record, memory))

@@ -54,6 +54,8 @@ def outcome(words: str) -> tuple[int, str]:
         ("$K check --all --json $S | head -1; exit ${PIPESTATUS[0]}", 141, ""),
         ("$K bt --at main $S >&-", 2, "standard output is closed"),
         ("$K trace -f main $S 2> /dev/full", 2, ""),
+        ("env -u PYTHONUNBUFFERED $K trace -f main $S 2> /dev/full", 2, ""),
+        ("env -u PYTHONUNBUFFERED $K run $S 2> /dev/full", 0, ""),
         ("$K run $S >&- 2>&-", 0, ""),
         ("$K trace -f main $S 2>&-", 2, ""),
         (

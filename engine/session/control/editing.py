@@ -8,7 +8,6 @@ from msgspec import Struct
 
 from engine.cpu.ram import PAGE
 from engine.errors import CommandError, GuestFaultError
-from engine.insn.asm import assemble
 from engine.session.control.focus import Focus
 from engine.session.guest.session import Session
 from engine.session.inspect.backtrace import LOOKED_AT
@@ -205,6 +204,8 @@ class Editing:
         """
         self._check()
         session = self._session
+        from engine.insn.asm import assemble  # few sessions assemble
+
         code = assemble(session.arch, address, text)
         size = 0
         while size < len(code):  # whole instructions are replaced

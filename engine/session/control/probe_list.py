@@ -20,7 +20,6 @@ from engine.session.control.entries import ProbeEntry, ProbeRows, ProbeViews
 from engine.session.control.tracing_choices import EventRules
 from engine.session.guest.probing import Probing
 from engine.session.guest.wanted_probes import Wanted
-from engine.session.program.marker_places import counter_of
 from engine.session.program.places import Place, PlaceError
 from engine.session.program.verdicts import Placed
 from engine.session.protocol.probes import NO_TEXTS, ProbeRow, ProbeView
@@ -517,6 +516,8 @@ def _stopper(place: Place, name: str) -> Kprobe:
     """A probe that does nothing but make the hit come to the engine."""
     probe = Kprobe(mode=Mode.KERNEL, name=name, pre_handler=lambda probe, regs: None)
     if place.rules is Rules.UPROBE:
+        from engine.session.program.marker_places import counter_of  # few places are uprobes'
+
         probe = uprobe = Uprobe(place.path, place.file_offset or 0, mode=Mode.KERNEL, name=name)
         uprobe.handler = lambda probe, regs: None
         probe.reference = counter_of(place)

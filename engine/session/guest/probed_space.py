@@ -1,8 +1,8 @@
 """Probes in one address space: the machinery wired to it, and places turned into probes there."""
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from functools import partial
-from typing import Final
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -17,7 +17,6 @@ from engine.probes.kprobe import Kprobe, ProbeFlags, RowOfAny, Uprobe
 from engine.probes.kretprobe import Kretprobe
 from engine.probes.manager import ProbeManager
 from engine.probes.plain_insns import PlainInsn, PlainRun
-from engine.session.guest.dormant_wanted import DormantArming, DormantWanted
 from engine.session.guest.engine_room import detour_room, slot_windows
 from engine.session.guest.guest_code import GuestCode, KnownFiles
 from engine.session.guest.loading import LoadedGuest, watch
@@ -30,6 +29,9 @@ from engine.session.guest.space_addresses import (
 from engine.session.guest.wanted_probes import FurtherProbes, Wanted, twin_of
 from engine.session.program.places import Enclosing
 from engine.session.program.verdicts import Verdicts
+
+if TYPE_CHECKING:
+    from engine.session.guest.dormant_wanted import DormantArming, DormantWanted
 
 _AT_ONCE: Final = 4096
 """Probes that are registered together when their file is mapped."""
@@ -111,7 +113,6 @@ class ProbedSpace:
             technique=config.technique,
             **({} if stacks is None else {"stack_at": stacks.at}),
         )
-        self._dormant = DormantArming(memory, self.manager, code, self._run, self._ready_at)
         main = space.modules.main
         if stacks is not None and main is not None:
             copied = main.image.section(_COPIED)
@@ -143,11 +144,11 @@ class ProbedSpace:
         """The probes that wait for their file; dormant ones wake."""
         found: list[Wanted] = []
         for item in self._pending:
-            found += item.all() if isinstance(item, DormantWanted) else (item,)
+            found += (item,) if isinstance(item, Wanted) else item.all()
         self._pending[:] = found
         return found
 
-    def wait(self, rows: DormantWanted) -> None:
+    def wait(self, rows: "DormantWanted") -> None:
         """Have probes wait for their file (see `SpaceAddresses.waits`)."""
         self._pending.append(rows)
 
@@ -408,7 +409,7 @@ class ProbedSpace:
         self.manager.techniques.collect()
         if not self.twins and not self._further.stand_for:
             return set()
-        waiting = (item for item in self._pending if not isinstance(item, DormantWanted))
+        waiting = (item for item in self._pending if isinstance(item, Wanted))
         again = {id(item.probe) for item in waiting if item.fate.again}
         stood = {
             id(origin)
@@ -565,7 +566,7 @@ class ProbedSpace:
         given, self._pending = self._pending, []
         for one in given:
             items: Sequence[Wanted] | None
-            if isinstance(one, DormantWanted):
+            if not isinstance(one, Wanted):
                 self._arm_each(ready)  # of two at one place the order of definition counts
                 ready.clear()
                 items = self._plant_dormant(one, names, inodes)
@@ -605,8 +606,15 @@ class ProbedSpace:
         for at in range(0, len(ready), _AT_ONCE):  # what is only needed meanwhile stays small
             self._arm_ready(ready[at : at + _AT_ONCE])
 
+    @cached_property
+    def _dormant(self) -> "DormantArming":
+        from engine.session.guest.dormant_wanted import DormantArming  # few guests have that many
+
+        memory = self.space.memory
+        return DormantArming(memory, self.manager, self._code, self._run, self._ready_at)
+
     def _plant_dormant(
-        self, rows: DormantWanted, names: Collection[str], inodes: Collection[tuple[int, int]]
+        self, rows: "DormantWanted", names: Collection[str], inodes: Collection[tuple[int, int]]
     ) -> Sequence[Wanted] | None:
         """Plant dormant probes if their file has come.
 

@@ -21,7 +21,6 @@ from engine.probes.kretprobe import Kretprobe
 from engine.probes.manager import ProbeManager
 from engine.probes.return_catcher import Noted
 from engine.probes.site import InMemory
-from engine.session.guest.dormant_wanted import DormantWanted
 from engine.session.guest.guest_code import KnownFiles
 from engine.session.guest.probed_space import ProbedSpace, ProbingRules
 from engine.session.guest.wanted_probes import Wanted, twin_of
@@ -29,6 +28,7 @@ from engine.session.program.places import Place, guest_address
 from engine.session.program.verdicts import Verdicts
 
 if TYPE_CHECKING:
+    from engine.session.guest.dormant_wanted import DormantWanted
     from engine.session.guest.session import Session
     from engine.session.program.implementations import Implementations
 
@@ -213,7 +213,7 @@ class Probing:
         """True if all probes in a place's file wait until the first process maps it."""
         return len(self.spaces) == 1 and self.first.addresses.waits(place)
 
-    def wait(self, rows: DormantWanted) -> None:
+    def wait(self, rows: "DormantWanted") -> None:
         """Have probes wait for their file (see `waits`)."""
         self.first.wait(rows)
 

@@ -9,7 +9,7 @@ import pytest
 from machinekit import CLI_HLT, bare
 
 from engine.arch import by_name
-from engine.cpu import native, unicorn_locks
+from engine.cpu import native, unicorn_locks, unicorn_sieve
 from engine.cpu.unicorn_planted import PLANTED_LINKS
 from engine.cpu.unicorn_system import MACHINE_LINKS
 from engine.cpu.unicorn_watches import WATCH_LINKS, WRITE, DataRange, WatchedData
@@ -80,8 +80,29 @@ def test_a_program_that_begins_later_leaves_a_machine_its_breakpoints() -> None:
     assert (done.stdout, done.stderr) == (f"{[CODE, 0x9000]}\n", "")
 
 
+def test_a_program_whose_memory_is_watched_leaves_machines_their_watched_data() -> None:
+    """The sieve of programs and the links of machines stand in front of the same functions."""
+    done = subprocess.run(
+        [sys.executable, __file__, "sieve"],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.stdout, done.stderr) == (f"{[CODE, 0x9000]}\n" * 2, "")
+
+
 if __name__ == "__main__":
     first, hits, _watched = machine_with_all()
-    assert unicorn_locks.fetcher("x86_64")
+    if "sieve" in sys.argv:
+        assert unicorn_sieve.installed("x86_64")
+    else:
+        assert unicorn_locks.fetcher("x86_64")
     first.run()
     print(hits)
+    if "sieve" in sys.argv:
+        first.close()
+        del first, _watched
+        second, hits, _watched = machine_with_all()
+        second.run()
+        print(hits)

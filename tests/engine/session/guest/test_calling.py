@@ -87,7 +87,7 @@ def test_results_are_fetched_and_effects_stay_or_are_taken_back(
 FAILURES = {
     "print add(1)": "Too few arguments in function call.",
     "print add(1, 2, 3)": "Too many arguments in function call.",
-    "print one(3)": "That is no function of the program.",
+    "print one(3)": "Invalid data type for function to be called.",
     "print leave(3)": "The function calls exit_group(), which is not done in a call; "
     "nothing of it stays.",
 }
