@@ -131,6 +131,7 @@ class Emulator:
                 widget._styles_cache.clear()
                 widget._dirty_regions.add(widget.outer_size.region)
                 widget._clear_arrangement_cache()
+            screen._layout_cache.clear()  # or one above keeps what it shows of those below
             screen._compositor = Compositor()
             screen._compositor.reflow(screen, app.size)
         try:

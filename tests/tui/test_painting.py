@@ -55,6 +55,7 @@ DIALOGS = (
     "question_mark escape c",
     "question_mark slash ~step enter j escape escape",
     "ctrl+p escape c",
+    "y ctrl+p escape escape",
     "ctrl+p ~no_such_thing escape s",
     "ctrl+p ~pane_alone down enter s z",
     "colon escape n",
