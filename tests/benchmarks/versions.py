@@ -70,8 +70,8 @@ _BOTH: Final = 1 / 1.8
 """Wall over CPU time where two processors do 1.8 times the work of one."""
 _UML: Final = ("mem=64M", "con=null", "con0=fd:0,fd:1", "pty.legacy_count=0")
 _HALTS: Final = "#!/bin/sh\necho up\nbusybox halt -f\n"
-_MINUTE: Final = "d = {}\nfor i in range(3000000): d[i % 1000] = str(i)\nprint(len(d))"
-"""A program of Python that takes a guest about a minute."""
+_LONG: Final = "d = {}\nfor i in range(1200000): d[i % 1000] = str(i)\nprint(len(d))"
+"""A program of Python that takes a guest some ten seconds."""
 _HITS: Final = {
     "jump 3": (math.inf, 40),
     "breakpoint 3": (300, 150),
@@ -342,11 +342,11 @@ def _of_history(run: Callable[..., Any]) -> Iterator[Found]:
     yield Found("first way back in a minute of Python", "s", 0.3, 0, found["first way back, s"])
     worst = found["step back over calls, worst, ms"] / 1e3
     yield Found("step back over a call, the worst", "s", 1, 0, worst)
-    late = run("history.py", "--runs", "1", "/usr/bin/python3", "-c", _MINUTE)["figures"]
+    late = run("history.py", "--runs", "1", "/usr/bin/python3", "-c", _LONG)["figures"]
     ratio = late["late probe, stretches / run"]
-    yield Found("a late probe over a minute / the run, CPU", "ratio", 0, 0, ratio)
+    yield Found("a late probe over 10 s / the run, CPU", "ratio", 0, 0, ratio)
     ratio = late["its wall time / run"]
-    yield Found("a late probe over a minute / the run, wall", "ratio", 0.4, 0, ratio)
+    yield Found("a late probe over 10 s / the run, wall", "ratio", 0.4, 0, ratio)
     means = run("recording.py")["means"]
     ratio = means["recorded / with the clock"]
     yield Found("recording on / off", "mean", 1.05, 1.03, ratio)
