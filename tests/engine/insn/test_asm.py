@@ -1,6 +1,10 @@
 """What a user types over an instruction becomes bytes."""
 
+import os
 import sys
+import time
+from contextlib import suppress
+from pathlib import Path
 
 import pytest
 from assembling import assembles
@@ -52,9 +56,53 @@ def test_what_is_no_instruction(text: str) -> None:
         assemble(ARCH["x86_64"], 0, text)
 
 
-def test_without_keystone_the_message_names_the_way_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "keystone", None)  # as if it were not installed
-    monkeypatch.setattr(asm, "_keystone", asm._keystone.__wrapped__)  # none is kept from before
+@pytest.mark.slow
+@assembles
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("~x", "Keystone does not come to an end with that"),
+        ("rep ,", "Keystone does not come to an end with that"),
+        (".space 99999999999", ""),
+        (".rept 99999999; nop; .endr", ""),
+        ('.incbin "/etc/hostname"', "files are not read"),
+        ('nop; .INCLUDE "/etc/passwd"', "files are not read"),
+        ("mov eax, \u00e9", "instructions are some ASCII characters"),
+        ("nop; " * 20_000, "instructions are some ASCII characters"),
+        ("nop\nnop\0", ""),
+    ],
+)
+def test_a_text_harms_nobody(text: str, why: str) -> None:
+    """Keystone hangs, takes all memory or reads files for these; the next text is served."""
+    began = time.monotonic()
+    with suppress(CommandError):
+        assemble(ARCH["x86_64"], 0, text)
+        assert not why
+    if why:
+        with pytest.raises(CommandError, match=why):
+            assemble(ARCH["x86_64"], 0, text)
+    assert time.monotonic() - began < 60
+    assert assemble(ARCH["x86_64"], 0, "nop") == b"\x90"
+
+
+def test_a_forked_process_has_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert assemble(ARCH["x86_64"], 0, "nop") == b"\x90"
+    child = os.fork()
+    if not child:
+        try:
+            os._exit(assemble(ARCH["x86_64"], 0, "int3")[0])
+        finally:
+            os._exit(1)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0xCC
+    assert assemble(ARCH["x86_64"], 0, "ret") == b"\xc3"
+
+
+def test_without_keystone_the_message_names_the_way_out(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (tmp_path / "keystone.py").write_text("raise ImportError")  # as if it were not installed
+    monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
+    monkeypatch.setattr(asm, "_assembler", asm._Assembler())
     with pytest.raises(CommandError) as caught:
         assemble(ARCH["x86_64"], 0, "nop")
     assert str(caught.value) == (
