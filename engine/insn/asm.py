@@ -37,33 +37,7 @@ _MEMORY: Final = 1 << 30
 """Bytes of memory that the process may have."""
 _MOST: Final = 1 << 16
 """Characters of a text, and bytes that come of one."""
-_PROGRAM: Final = """
-import json, resource, sys
-resource.setrlimit(resource.RLIMIT_AS, (int(sys.argv[1]),) * 2)
-resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-try:
-    import keystone
-except ImportError:
-    print(json.dumps({"missing": True}), flush=True)
-    sys.exit()
-print("{}", flush=True)
-engines = {}
-for line in sys.stdin:
-    arch, modes, address, text = json.loads(line)
-    key = arch, *modes
-    try:
-        if key not in engines:
-            mode = sum({getattr(keystone, name) for name in modes})
-            engines[key] = keystone.Ks(getattr(keystone, arch), mode)
-        code, count = engines[key].asm(text, address, as_bytes=True)
-        answer = {"code": code.hex() if code and count else ""}
-    except keystone.KsError as error:
-        answer = {"error": str(error.message)}
-    except MemoryError:
-        answer = {"error": "takes too much memory"}
-    print(json.dumps(answer), flush=True)
-"""
-"""The process: a line with the names of an architecture, an address and a text, and an answer."""
+_PROGRAM: Final = os.path.join(os.path.dirname(__file__), "keystone_process.py")
 
 
 class _Assembler:
@@ -93,7 +67,7 @@ class _Assembler:
             self._process, self._of = None, os.getpid()
         if self._process is None:
             self._process = process = subprocess.Popen(
-                [sys.executable, "-P", "-c", _PROGRAM, str(_MEMORY)],
+                [sys.executable, "-P", _PROGRAM, str(_MEMORY)],
                 env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
