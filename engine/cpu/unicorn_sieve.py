@@ -130,11 +130,14 @@ def installed(target: str) -> _Installed | None:
     if placed is None:
         return None
     (place,), memory = placed
-    from engine.cpu.unicorn_watches import WATCH_LINKS  # few processes watch anything
+    from engine.cpu.unicorn_watches import (  # few processes watch anything
+        WATCH_LINKS,
+        WATCHED_FUNCTIONS,
+    )
 
     # What machines have put in front of the functions stays there: their links go on to the sieve.
     code = {"matches": place, "check": place + SIEVE_CHECK}
-    below = target == "x86_64" and WATCH_LINKS.put_below(code)
+    below = slots == linkage.slots_of(WATCHED_FUNCTIONS) and WATCH_LINKS.put_below(code)
     if not below and not linkage.redirect(slots, list(code.values())):
         return None
     return _Installed(words, (record, memory))

@@ -28,7 +28,10 @@ READ, WRITE = 1, 2
 """Kinds of accesses, as QEMU has them (BP_MEM_READ, BP_MEM_WRITE)."""
 _STOP: Final = -2
 _OTHERWISE: Final = "this build of Unicorn is laid out otherwise"
-_SLOTS: Final = (b"cpu_watchpoint_address_matches_x86_64", b"cpu_check_watchpoint_x86_64")
+WATCHED_FUNCTIONS: Final = (
+    b"cpu_watchpoint_address_matches_x86_64",
+    b"cpu_check_watchpoint_x86_64",
+)
 
 # Both begin with `mov rax, words`, which is put in front of them; see `_WatchWords`.
 
@@ -247,7 +250,7 @@ def _link(words: dict[str, int]) -> HostLink[_WatchWords]:
     link = WATCH_LINKS.taken(words)
     if link is not None:
         return link
-    slots = slots_of(_SLOTS)
+    slots = slots_of(WATCHED_FUNCTIONS)
     if slots is None:
         raise ValueError(_OTHERWISE)
     record = _WatchWords(**words)

@@ -3,25 +3,25 @@
 from functools import cache
 from typing import TYPE_CHECKING, Final
 
+from engine.arch.base import TrapKind
 from engine.image.datatypes import TypeKind
 from engine.language import value_types as ct
 from engine.language.made_records import MadeAlias, MadeRecord, struct_of, union_of, vector_of
 from engine.language.value_types import CType
 from engine.language.values import TypedValue
-from engine.linux.signals import SI_KERNEL, SIGTRAP, info_fault, info_kill
+from engine.linux.signals import SIGTRAP, info_fault, info_kill
 from engine.session.debugger.stops import STEPPED, Catchpoint, UserWatchpoint
 
 if TYPE_CHECKING:
     from engine.session.debugger.debugger import Debugger
 
 _SIZE: Final = 128
-_TRAP_BRKPT, _TRAP_TRACE, _TRAP_HWBKPT = 1, 2, 4
+_TRAP_TRACE, _TRAP_HWBKPT = 2, 4
 """si_code of SIGTRAP (asm-generic/siginfo.h)."""
 _SYSCALL: Final = SIGTRAP | 0x80
 """si_code at a system call (PTRACE_O_TRACESYSGOOD)."""
 _EVENTS: Final = {"fork": 1, "vfork": 2, "exec": 4}
 """Events of ptrace; si_code is SIGTRAP and the event in the next byte (kernel/signal.c)."""
-_X86: Final = ("x86_64", "i386")
 
 
 def _alias(name: str, kind: CType) -> CType:
@@ -102,6 +102,5 @@ def _trap(debugger: "Debugger") -> bytes:
         return info_fault(SIGTRAP, _TRAP_HWBKPT, pc)
     if watched or debugger.control.sight.here.running.traced:
         return info_fault(SIGTRAP, _TRAP_TRACE, pc)
-    if session.arch.name in _X86:
-        return info_fault(SIGTRAP, SI_KERNEL, 0)  # int3 tells no address
-    return info_fault(SIGTRAP, _TRAP_BRKPT, pc)
+    number, code, tells_address = session.arch.linux.signals.traps[TrapKind.BREAKPOINT]
+    return info_fault(number, code, pc if tells_address else 0)
