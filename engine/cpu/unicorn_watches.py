@@ -32,6 +32,7 @@ WATCHED_FUNCTIONS: Final = (
     b"cpu_watchpoint_address_matches_x86_64",
     b"cpu_check_watchpoint_x86_64",
 )
+"""The functions of the library that ask for watched data."""
 
 # Both begin with `mov rax, words`, which is put in front of them; see `_WatchWords`.
 
