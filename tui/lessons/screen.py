@@ -6,11 +6,11 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical
 from textual.content import Content
-from textual.screen import ModalScreen
 from textual.widgets import OptionList, Static
 
 from tui.lessons import LESSONS, Lesson, load_lesson
 from tui.render import is_ascii
+from tui.screens.dialog import Dialog
 
 
 def lesson_line(lesson: Lesson) -> Content:
@@ -18,7 +18,7 @@ def lesson_line(lesson: Lesson) -> Content:
     return Content.assemble((f" {lesson.number:>2} ", "$text-accent"), lesson.title)
 
 
-class LessonsScreen(ModalScreen[Lesson]):
+class LessonsScreen(Dialog[Lesson]):
     """Lists the lessons; Enter chooses one."""
 
     DEFAULT_CSS = """

@@ -10,12 +10,13 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical
 from textual.geometry import Size
-from textual.screen import ModalScreen, Screen
+from textual.screen import Screen
 from textual.widgets import Input, Static
 
 from engine.chapters import NAMES, PARTS, load_chapter
 from engine.chapters.layout import Line, TextLook, lay_out, plain_text
 from tui.render import harmless, is_ascii
+from tui.screens.dialog import Dialog
 from tui.widgets.line_source import LineSource
 from tui.widgets.looks import Looks
 from tui.widgets.virtual_lines import VirtualLines
@@ -100,7 +101,7 @@ class HandbookLines(LineSource):
         return lines[1:]
 
 
-class HandbookScreen(ModalScreen[None]):
+class HandbookScreen(Dialog[None]):
     """A page with a chapter; keys are those of less and vim, `?` goes on to the list of keys."""
 
     DEFAULT_CSS = """

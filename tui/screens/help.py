@@ -9,11 +9,11 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal, Vertical, VerticalScroll
 from textual.content import Content
-from textual.screen import ModalScreen
 from textual.widgets import Input, Static
 
 from tui.keymap import ACTIONS, Action, Situation
 from tui.render import MARKS, is_ascii
+from tui.screens.dialog import Dialog
 
 _KEYS: Final = 12
 """Columns of the keys."""
@@ -32,7 +32,7 @@ Keys are changed in the file that `kprobe-tui config init` writes.
 """
 
 
-class HelpScreen(ModalScreen[None]):
+class HelpScreen(Dialog[None]):
     """A page with the keys of a pane, and all others by what people want to do.
 
     In a wide terminal both stand side by side. `/` leaves only the lines that hold a text.

@@ -6,18 +6,18 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical
 from textual.content import Content
-from textual.screen import ModalScreen
 from textual.widgets import OptionList, Static
 from textual.widgets.option_list import Option
 
 from engine.message_text import counted
 from engine.session.protocol.views import OriginLink
 from tui.render import harmless, is_ascii
+from tui.screens.dialog import Dialog
 
 _STYLES: Final = {"": "", "longer": "$text-warning"}
 
 
-class OriginScreen(ModalScreen[int | None]):
+class OriginScreen(Dialog[int | None]):
     """Returns the number of the link whose moment to go to, None to stay."""
 
     DEFAULT_CSS = """

@@ -8,11 +8,11 @@ from textual import events, work
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical
-from textual.screen import ModalScreen
 from textual.widgets import Input
 
 from tui.palette import Everything, Found
 from tui.render import is_ascii
+from tui.screens.dialog import Dialog
 from tui.widgets.line_source import LineSource
 from tui.widgets.looks import Looks
 from tui.widgets.virtual_lines import VirtualLines
@@ -50,7 +50,7 @@ class FoundRows(LineSource):
         return text
 
 
-class PaletteScreen(ModalScreen[Callable[[], object] | None]):
+class PaletteScreen(Dialog[Callable[[], object] | None]):
     """Returns what does the entry that was chosen, None for none."""
 
     DEFAULT_CSS = """

@@ -9,13 +9,13 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical
 from textual.content import Content
-from textual.screen import ModalScreen
 from textual.timer import Timer
 from textual.widgets import Input, OptionList, Static
 from textual.widgets.option_list import Option
 
 from engine.session.browse import Browser, Completion, SymbolMatch
 from tui.render import harmless, is_ascii, mark
+from tui.screens.dialog import Dialog
 
 _MATCHES = 200
 _CONDITION: Final = "if"
@@ -37,7 +37,7 @@ class Placed(Struct, frozen=True):
     runs: bool = False
 
 
-class ProbeDialog(ModalScreen[Placed | None]):
+class ProbeDialog(Dialog[Placed | None]):
     """Asks for a probe or a breakpoint; None for none."""
 
     DEFAULT_CSS = """

@@ -6,18 +6,18 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical, VerticalScroll
 from textual.content import Content
-from textual.screen import ModalScreen
 from textual.widgets import Static
 
 from engine.message_text import counted
 from engine.session.browse import Placed
 from tui.render import harmless, is_ascii, mark
+from tui.screens.dialog import Dialog
 
 if TYPE_CHECKING:  # few guests are kernels
     from engine.session.browse import KernelAnswer
 
 
-class VerdictScreen(ModalScreen[int | None]):
+class VerdictScreen(Dialog[int | None]):
     """Returns the address of a better place, None to stay."""
 
     DEFAULT_CSS = """
