@@ -78,7 +78,7 @@ class CellRequests:
     """Parses the words of cells; options that many of them have are parsed once."""
 
     def __init__(self) -> None:
-        """Nothing is parsed yet."""
+        """Start with no options parsed."""
         self._parsed: dict[tuple[str, tuple[str, ...], bool], click.Context] = {}
 
     def of(self, cell: SweepCell) -> CellRequest:

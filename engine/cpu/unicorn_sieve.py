@@ -135,7 +135,7 @@ def installed(target: str) -> _Installed | None:
         WATCHED_FUNCTIONS,
     )
 
-    # What machines have put in front of the functions stays there: their links go on to the sieve.
+    # The links of machines stay in front of the functions, and go on to the sieve.
     code = {"matches": place, "check": place + SIEVE_CHECK}
     below = slots == linkage.slots_of(WATCHED_FUNCTIONS) and WATCH_LINKS.put_below(code)
     if not below and not linkage.redirect(slots, list(code.values())):

@@ -142,7 +142,7 @@ def bare_type(text: str) -> str:
 
 
 def _printed(text: str, depth: int) -> str:
-    """All types in a text by the names that the library's type printers give them."""
+    """Write the types in a text by the names that the library's type printers give them."""
     if "<" not in text or depth > _DEPTH:
         return text
     found, at = "", 0

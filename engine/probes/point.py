@@ -206,7 +206,7 @@ class ProbePoints(dict[int, ProbePoint]):
     """
 
     def __init__(self) -> None:
-        """Nothing is probed."""
+        """Start without points."""
         self.dormant: dict[int, list[DormantUprobes]] = {}
 
     def lay(self, dormant: "DormantUprobes", addresses: Iterable[int]) -> None:

@@ -18,7 +18,7 @@ passes, and that time over the CPU time, which is 0.5 where two processors share
 
 
 class Slope(NamedTuple):
-    """What more work costs.
+    """Two commands, of which one does more: the difference is what that costs.
 
     Attributes:
         many: a command.
@@ -31,7 +31,7 @@ class Slope(NamedTuple):
 
 @dataclass(frozen=True)
 class Cost:
-    """What something costs, as CPU time of whole commands.
+    """The CPU time of whole commands that something takes.
 
     Attributes:
         name: of it.

@@ -31,6 +31,8 @@ _STACK: Final = 1 << 14
 """THREAD_SIZE of x86-64: a hit is served on the stack that it happens on."""
 _VALUES: Final = ("trap", "jump", "call", "out of line")
 """Phases whose registers are told: in the others the kernel's functions use them all."""
+_FRESH_MOST: Final = 1 << 10
+"""Places of kprobes about to be registered that are remembered."""
 _GIVEN_BACK: Final = ("to slot", "restore", "resume")
 """Phases behind which registers are as in front of the hit, unless a handler changes them."""
 
@@ -128,8 +130,9 @@ class KernelHits:
         if self._places is None or self.serving is None:
             return False
         if self._machine.pc in self.serving.prepare:
-            probe = self._machine.register(_FIRST_ARGUMENT)
-            self._fresh.add(self._places.address_of(probe))
+            address = self._places.address_of(self._machine.register(_FIRST_ARGUMENT))
+            if address and len(self._fresh) < _FRESH_MOST:  # the guest may register any number
+                self._fresh.add(address)
             return False
         return self._begun() is not None
 

@@ -575,16 +575,8 @@ class MachineMotions:
             tell: is told the time that was come to, in nanoseconds.
         """
         machine = self._machine
-        machine.stop_at(set())
-
-        def goes_on() -> bool:
-            tell(machine.nanoseconds)
-            return self._goes_on()
-
-        machine.run_to(newest, goes_on)
-        if machine.moment < newest and machine.end is None:
-            self._stop(_INTERRUPTED, StopCause.INTERRUPTED)
-        elif now < newest:
+        self._live(lambda goes_on: machine.run_to(newest, goes_on), tell)
+        if self._has_come(machine.moment >= newest) and now < newest:
             self._known = machine.newest
             self.seek(now)
 
@@ -597,18 +589,30 @@ class MachineMotions:
             tell: is told the time that was come to, in nanoseconds.
         """
         machine = self._machine
+        self._live(lambda goes_on: machine.run_to_time(newest, goes_on), tell)
+        if self._has_come(machine.nanoseconds >= newest) and now < newest:
+            self._known = machine.newest
+            self.seek_time(now)
+
+    def _live(
+        self, run: Callable[[Callable[[], bool]], object], tell: Callable[[int], object]
+    ) -> None:
+        """Run without stops; `tell` is told the time meanwhile."""
+        machine = self._machine
         machine.stop_at(set())
 
         def goes_on() -> bool:
             tell(machine.nanoseconds)
             return self._goes_on()
 
-        machine.run_to_time(newest, goes_on)
-        if machine.nanoseconds < newest and machine.end is None:
+        run(goes_on)
+
+    def _has_come(self, arrived: bool) -> bool:
+        """True if the machine has come to where it was to; else the user has interrupted it."""
+        if not arrived and self._machine.end is None:
             self._stop(_INTERRUPTED, StopCause.INTERRUPTED)
-        elif now < newest:
-            self._known = machine.newest
-            self.seek_time(now)
+            return False
+        return True
 
     def seek(self, moment: MachineMoment) -> None:
         """Go to a moment that the machine has come to.

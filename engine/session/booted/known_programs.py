@@ -23,7 +23,7 @@ class KnownProgram:
     """
 
     def __init__(self, arch: Arch, files: BootFiles, file: ProgramFile, mode: Mode) -> None:
-        """Nothing of the file is read before the first question.
+        """Read the file at the first question.
 
         Args:
             arch: of the programs.

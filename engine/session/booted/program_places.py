@@ -71,7 +71,7 @@ class _KnownFiles(Lookup):
     def symbol(self, name: str, target: Target, text: str) -> Base | None:
         found = self._seen(target)
         base = None if found is None else found.lookup.symbol(name, target, text)
-        # Where another file lies in a program's memory is not known before that program runs.
+        # The address of another file is not known before the program runs.
         return base if base is not None and base.source is Source.IMAGE else None
 
     def variables(self, target: Target, text: str, is_return: bool) -> VariableScope | None:

@@ -65,7 +65,7 @@ class DormantWanted:
         return found
 
     def all(self) -> "list[Wanted]":
-        """All of them, in their order."""
+        """The wanted probes, in their order; each of them wakes."""
         return [self.wanted(number) for number in range(len(self.offsets))]
 
 
@@ -80,7 +80,7 @@ class DormantArming:
         run: Callable[[int], PlainRun],
         place: "Callable[[Wanted, int], None]",
     ) -> None:
-        """Nothing is armed.
+        """Start with none armed.
 
         Args:
             memory: of the address space.

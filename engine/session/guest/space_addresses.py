@@ -20,7 +20,7 @@ class SpaceAddresses:
     """Says where in one address space a place of a file is, as its mappings are now."""
 
     def __init__(self, space: AddressSpace, places: Places, users: "UserFiles | None") -> None:
-        """Nothing is known yet.
+        """Start with no symbol looked up.
 
         Args:
             space: the address space.

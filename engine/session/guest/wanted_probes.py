@@ -28,7 +28,7 @@ class Ready(Protocol):
 
 
 def unprepared(probe: Kprobe, space: "ProbedSpace", place: Place) -> None:
-    """Nothing has to be done before a probe is armed; a `Ready`."""
+    """Leave a probe as it is: a `Ready` of probes that need no preparation."""
 
 
 class Fate(Struct, frozen=True):
@@ -46,7 +46,7 @@ class Fate(Struct, frozen=True):
 
 
 UNTOUCHED: Final = Fate()
-"""Nothing has."""
+"""The history of a probe to which nothing has happened."""
 
 
 class Wanted(Struct):

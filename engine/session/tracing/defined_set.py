@@ -39,7 +39,7 @@ class DefinedSet:
         return done in self._awake()
 
     def _awake(self) -> dict[Defined, None]:
-        """All of them, in order; those of dormant events wake."""
+        """The definitions, in order; those of dormant events wake."""
         if self._dormant:
             before, taken = list(self._order), 0
             self._order = {}
