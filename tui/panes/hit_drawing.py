@@ -163,7 +163,7 @@ def _detour_part(part: DetourPart, pen: Pen, here: bool, label: str) -> Text:
     """A part of a detour."""
     row = pen.labelled(label, "")
     row.append(f"{mark('cursor', pen.ascii_only) if here else ' '} ")
-    row.append(f"{part.name:<10}", pen.look("accent" if here else "name"))
+    row.append(f"{part.name + ' ':<10}", pen.look("accent" if here else "name"))
     row.append(f"{part.start:x}", pen.look("warn"))
     if part.original is not None:
         address, text = part.original

@@ -3,8 +3,10 @@
 import pytest
 from controlkit import sample
 from flowkit import SIZES, SMALL, User, flow
+from rich.style import Style
 
-from engine.session.protocol.views import RunState
+from engine.session.protocol.views import DetourPart, DetourView, HitView, RunState
+from tui.panes.hit_drawing import Pen, draw_detour
 
 GUEST = sample("ia64", "recursion")
 
@@ -65,3 +67,26 @@ def test_a_branch_that_is_put_right(size: tuple[int, int]) -> None:
         assert line(lines, "! b0", "0x2000000f", "0x40000000000005c0")
 
     flow(steps, guest=GUEST, size=size)
+
+
+@pytest.mark.parametrize("name", ["save", "trampoline", "out of line"])
+def test_the_name_of_a_part_stands_apart_from_its_address(name: str) -> None:
+    """Names of up to eleven letters are longer than their column."""
+    part = DetourPart(name, 0xFFFF_FFFF_C020_1000, 327, ((0xFFFF_FFFF_C020_1000, "nop"),))
+    detour = DetourView(b"\x90", "call", "", (part,), None)
+    hit = HitView(
+        address=0x1000,
+        probes=("e",),
+        route=("save",),
+        done=(),
+        original=b"\x90",
+        planted=b"\xe9",
+        detour=detour,
+        place="f",
+        next="",
+        how="detour",
+        reason="",
+        insn="nop",
+    )
+    rows = draw_detour(hit, Pen(lambda look: Style(), True, 80))
+    assert any(f"{name} " in row.plain and " ffffffffc0201000" in row.plain for row in rows)
