@@ -10,7 +10,7 @@ cannot do, or not within two minutes, has no figure.
 Costs of hits come from each version's own `bench`, which with `--peers` measures gdb, uftrace,
 Frida and a uprobe of the running kernel (root) as well; those of history, of IA-64's core and of a
 million events from the programs beside this one, for the other version from those of
-`--old-checkout`. `history` takes five minutes and `armed` ten: both are measured where they are
+`--old-checkout`. `history` and `armed` take many minutes: both are measured where they are
 named. `--beside FILE` puts the figures of an earlier run's `--json` beside these; they compare
 where the machine and the time of the fixed loop (`calibration_s`) are alike.
 """
