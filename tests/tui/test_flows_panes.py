@@ -22,14 +22,17 @@ def test_panes_by_number_tab_brackets_and_zoom(size: tuple[int, int]) -> None:
         for spec in PANES:
             await user.press(spec.key)
             assert user.focus == spec.id
-            assert user.panes[spec.id].region.area > 0
+            await user.until(lambda: user.panes[spec.id].region.area > 0)  # noqa: B023
         await user.press("right_square_bracket")
         assert user.focus == "events"
         await user.press("left_square_bracket")
         assert user.focus == PANES[-1].id
         await user.press("z")
-        shown = [spec.id for spec in PANES if user.panes[spec.id].region.area]
-        assert shown == [PANES[-1].id]
+
+        def shown() -> list[str]:
+            return [spec.id for spec in PANES if user.panes[spec.id].region.area]
+
+        await user.until(lambda: shown() == [PANES[-1].id], "one pane alone")
         await user.press("z", "1")
         await user.press("tab")
         await user.press("shift+tab")
