@@ -27,6 +27,9 @@ _UNREAD: Final = re.compile(r"<lambda\(|(?<!operator)(?<=[\w>*&])\((?!\)::)[^()]
 _CONSTANT: Final = re.compile(r"([<,]\s*)const\s+")
 _NUMBER: Final = re.compile(rf"\b{_WORDS}(?:\s+{_WORDS})*\b")
 
+MAX_NAME: Final = 1 << 16
+"""Letters of a type's or function's name: a longer one stays as its file has it."""
+
 MAX_DEPTH: Final = 64
 """Structures in structures, and typedefs of typedefs, that are followed."""
 
@@ -37,7 +40,7 @@ def shorter_arguments(name: str) -> str:
     Compilers write "Box<const long unsigned int>", demanglers "Box<unsigned long const>". Names
     that gdb's parser of C++ does not understand stay as compilers write them.
     """
-    if "<" not in name or is_beyond_parser(name):
+    if "<" not in name or len(name) > MAX_NAME or is_beyond_parser(name):
         return name
     return constants_behind(shorter_numbers(name)).replace(")[", ") [")
 
@@ -49,18 +52,35 @@ def is_beyond_parser(name: str) -> bool:
 
 def constants_behind(text: str) -> str:
     """A text with `const` behind each type that a template is given: "Box<int const>"."""
-    found, at = "", 0
-    for match in _CONSTANT.finditer(text):
-        end, depth = match.end(), 0
-        while end < len(text) and (depth or text[end] not in "*&,>[("):
-            depth += {"<": 1, ">": -1}.get(text[end], 0)
-            end += 1
-        if match.start() < at or not text[match.end() : end].strip():
-            continue  # it stands in a type that has been written already
-        inner = constants_behind(text[match.end() : end].rstrip())
-        found += f"{text[at : match.start()]}{match[1]}{inner} const"
-        at = match.end() + len(text[match.end() : end].rstrip())
-    return found + text[at:]
+    if _CONSTANT.search(text) is None:
+        return text
+    written: list[str] = []
+    open_types: list[tuple[int, int, str]] = []  # depth, where it begins in `written`, the word
+    depth = at = 0
+
+    def close() -> None:
+        _, begin, word = open_types.pop()
+        last = len(written)
+        while last > begin and written[last - 1].isspace():
+            last -= 1
+        written.insert(*((last, " const") if last > begin else (begin, word)))
+
+    while at < len(text):
+        letter = text[at]
+        while open_types and open_types[-1][0] == depth and letter in "*&,>[(":
+            close()
+        depth += {"<": 1, ">": -1}.get(letter, 0)
+        match = _CONSTANT.match(text, at) if letter in "<," else None
+        if match is None:
+            written.append(letter)
+            at += 1
+        else:
+            written.append(match[1])
+            at = match.end()
+            open_types.append((depth, len(written), text[match.end(1) : at]))
+    while open_types:
+        close()
+    return "".join(written)
 
 
 def shorter_numbers(text: str) -> str:

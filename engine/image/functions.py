@@ -91,7 +91,7 @@ def without_result(name: str) -> str:
         elif letter in _CLOSING:
             depth -= 1
         elif letter == " " and not depth:
-            if name[:at].endswith("operator"):
+            if name.endswith("operator", 0, at):
                 break
             start = at + 1
     return name[start:]
@@ -257,7 +257,7 @@ def _split_parameters(text: str) -> tuple[str, str | None]:
     """A function's path, and its parameters in one spelling; None if it is given without."""
     depth = 0
     for at, letter in enumerate(text):
-        named = text[:at].endswith("operator") or text.startswith("(anonymous namespace)", at)
+        named = text.endswith("operator", 0, at) or text.startswith("(anonymous namespace)", at)
         if letter == "(" and not depth and not named:
             end = text.rfind(")")
             return text[:at], _same_parameters(text[at : end + 1])

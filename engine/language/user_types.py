@@ -9,12 +9,15 @@ import re
 from collections.abc import Mapping
 from typing import Final
 
-from engine.image.datatypes import constants_behind, is_beyond_parser, shorter_numbers
+from engine.image.datatypes import (
+    MAX_NAME,
+    constants_behind,
+    is_beyond_parser,
+    shorter_numbers,
+)
 
-_NAME: Final = re.compile(r"(?:const |volatile |class |struct )*[\w:~ ]*?([\w:]+)$")
-_MARKED: Final = re.compile(r"(.*?)((?:\s*(?:[*&]|\bconst\b|\bvolatile\b))*)")
-"""A type and the marks of pointers, references and constants behind it."""
 _DEPTH: Final = 64
+"""Templates in templates that are read: what stands deeper is written as the file has it."""
 _STRINGS: Final = {
     "char": "",
     "wchar_t": "w",
@@ -56,7 +59,8 @@ def user_type(text: str) -> str:
     Args:
         text: the type as the debug information has it, declarators included.
     """
-    return _printed(text.replace("::__1::", "::"), 0)
+    text = text.replace("::__1::", "::")
+    return text if len(text) > MAX_NAME else _printed(text, 0)
 
 
 def printer_type(text: str) -> str:
@@ -67,7 +71,7 @@ def printer_type(text: str) -> str:
     """
     text = text.replace("::__1::", "::")
     name, bracket, rest = text.partition("<")
-    if not bracket or _closing(text, len(name)) != len(text) - 1:
+    if not bracket or len(text) > MAX_NAME or _closing(text, len(name)) != len(text) - 1:
         return text
     return _known(name, _split(rest[:-1]), 0) or text
 
@@ -79,25 +83,30 @@ def with_names(text: str, names: Mapping[object, str]) -> str:
         text: the type.
         names: by the texts of types.
     """
+    return text if len(text) > MAX_NAME else _with_names(text, names, 0)
+
+
+def _with_names(text: str, names: Mapping[object, str], depth: int) -> str:
+    if "<" not in text or depth > _DEPTH:
+        return text
     found, at = "", 0
     while (opening := text.find("<", at)) >= 0:
         closing = _closing(text, opening)
         if closing < 0:
             break
         given = _split(text[opening + 1 : closing])
-        shown = ", ".join(_named(one, names) for one in given)
+        shown = ", ".join(_named(one, names, depth + 1) for one in given)
         space = " " if shown.endswith(">") else ""
         found += f"{text[at:opening]}<{shown}{space}>"
         at = closing + 1
     return found + text[at:]
 
 
-def _named(given: str, names: Mapping[object, str]) -> str:
+def _named(given: str, names: Mapping[object, str], depth: int) -> str:
     """A template's argument with a class's own names for types."""
-    match = _MARKED.fullmatch(given)
-    assert match is not None, "any text has an end"
-    inner = names.get(match[1]) or with_names(match[1], names)
-    return f"{names.get(inner, inner)}{match[2]}"
+    base, marks = _marked(given)
+    inner = names.get(base) or _with_names(base, names, depth)
+    return f"{names.get(inner, inner)}{marks}"
 
 
 def is_known_by_name(text: str) -> bool:
@@ -116,6 +125,8 @@ def same_spelling(text: str) -> str:
 
     Arguments that templates have by default, libraries' inner namespaces and spaces are left out.
     """
+    if len(text) > MAX_NAME:
+        return text
     whole = shorter_numbers(bare_type(text).replace("::__1::", "::"))
     return re.sub(r"(?<!\w) | (?!\w)", "", _shortened(constants_behind(whole), 0))
 
@@ -123,7 +134,7 @@ def same_spelling(text: str) -> str:
 def template_arguments(text: str) -> list[str]:
     """The arguments in a type's name: those of the last template in it; [] for no template."""
     end = len(text.rstrip())
-    if not text[:end].endswith(">"):
+    if len(text) > MAX_NAME or not text.endswith(">", 0, end):
         return []
     at = 0
     while (opening := text.find("<", at)) >= 0:
@@ -150,8 +161,7 @@ def _printed(text: str, depth: int) -> str:
         closing = _closing(text, opening)
         if closing < 0:
             break
-        match = _NAME.search(text[at:opening])
-        name = match[1] if match is not None else ""
+        name = _last_name(text, at, opening)
         inner = text[opening + 1 : closing]
         shown = f"{name}<{inner}>"
         if name and not is_beyond_parser(shown):
@@ -195,9 +205,8 @@ def _given(text: str, depth: int) -> str:
 
     They write a pointer's mark behind what it leads to, and forget `const` of what they know.
     """
-    match = _MARKED.fullmatch(text)
-    assert match is not None, "any text has an end"
-    base, behind = match[1], match[2].lstrip()
+    base, behind = _marked(text)
+    behind = behind.lstrip()
     name, bracket, rest = base.partition("<")
     whole = bool(bracket) and _closing(base, len(name)) == len(base) - 1
     marks = re.sub(r"[^*&]", "", behind)
@@ -220,8 +229,7 @@ def _shortened(text: str, depth: int) -> str:
         if closing < 0:
             break
         before = text[at:opening]
-        match = _NAME.search(before)
-        name = match[1] if match is not None else ""
+        name = _last_name(text, at, opening)
         if not name:
             found, at = found + text[at : closing + 1], closing + 1
             continue
@@ -252,6 +260,35 @@ def _template(name: str, given: list[str], *, spaced: bool) -> str:
 def _tight(text: str) -> str:
     """A type without the spaces between closing brackets."""
     return text.replace(" >", ">")
+
+
+def _last_name(text: str, start: int, end: int) -> str:
+    """The name, namespaces included, that a part of a text ends with; "" for none."""
+    at = end
+    while at > start and (text[at - 1].isalnum() or text[at - 1] in "_:"):
+        at -= 1
+    return text[at:end]
+
+
+def _marked(text: str) -> tuple[str, str]:
+    """A type, and the marks of pointers, references and constants that stand behind it."""
+    at = len(text)
+    while size := _mark_before(text, at):
+        at -= size
+        while at and text[at - 1].isspace():
+            at -= 1
+    return text[:at], text[at:]
+
+
+def _mark_before(text: str, end: int) -> int:
+    """The letters of the mark that ends at a place; 0 for none."""
+    if text.endswith(("*", "&"), 0, end):
+        return 1
+    for word in ("const", "volatile"):
+        begin = end - len(word)
+        if text.endswith(word, 0, end) and not re.match(r"\w", text[max(begin - 1, 0) : begin]):
+            return len(word)
+    return 0
 
 
 def _closing(text: str, opening: int) -> int:

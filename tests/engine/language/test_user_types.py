@@ -1,9 +1,20 @@
 """Types of C++ as gdb 13's `whatis` writes them (libstdc++ 12's type printers)."""
 
+import time
+
 import pytest
 
-from engine.image.datatypes import shorter_arguments
-from engine.language.user_types import bare_type, printer_type, user_type, with_names
+from engine.image.datatypes import constants_behind, shorter_arguments
+from engine.image.functions import WantedFunction
+from engine.language.user_types import (
+    bare_type,
+    is_known_by_name,
+    printer_type,
+    same_spelling,
+    template_arguments,
+    user_type,
+    with_names,
+)
 
 STRING = "std::__cxx11::basic_string<char, std::char_traits<char>, std::allocator<char> >"
 INTS = "std::vector<int, std::allocator<int> >"
@@ -87,3 +98,42 @@ def test_compilers_put_const_in_front_and_gdb_behind() -> None:
     for kept in ("Box<void(const long int&)>", "fold<main()::<lambda(long int)>, long int>"):
         assert shorter_arguments(kept) == kept
     assert shorter_arguments("Box<long int (*)(int)>") == "Box<long (*)(int)>"
+
+
+_MANY = 3_000
+_HOSTILE = {
+    "nested": "A<" * _MANY + "int" + ">" * _MANY,
+    "constants": "A<const B<" * _MANY + "int" + "> >" * _MANY,
+    "unclosed": "A<" * _MANY,
+    "side by side": "A<int>" * _MANY,
+    "a long name": "a" * _MANY + "(<x>",
+    "marks": "A<int " + "* " * _MANY + "!>",
+    "words in front": "const " * _MANY + "(<int>",
+    "words behind": "A<B" + " const" * _MANY + "x>",
+    "vectors": "std::vector<" * _MANY + "int" + ", std::allocator<int> >" * _MANY,
+    "very long": "A<const int>" * 100_000,
+}
+
+
+@pytest.mark.parametrize("text", _HOSTILE.values(), ids=_HOSTILE)
+def test_a_hostile_name_harms_nobody(text: str) -> None:
+    """A damaged file's names nest as deep as they like; none ends a question, or makes it long."""
+    began = time.process_time()
+    spelled = shorter_arguments(text)
+    assert spelled.count("const") == text.count("const")
+    assert user_type(text).count("A") == text.count("A")
+    assert printer_type(text).count("int") == text.count("int")
+    assert with_names(text, {"Z": "Y"}).count("A") == text.count("A")
+    assert "".join(same_spelling(text).split()).count("A") == text.count("A")
+    is_known_by_name(text)
+    template_arguments(text)
+    WantedFunction(text)
+    assert time.process_time() - began < 20  # minutes, or without an end, where it is not linear
+
+
+def test_constants_in_templates_in_templates() -> None:
+    assert constants_behind("A<const B<const char*>, const int>") == (
+        "A<B<char const*> const, int const>"
+    )
+    assert constants_behind("A<const B<const C<const D> >&>") == "A<B<C<D const> const > const&>"
+    assert constants_behind("A<const >") == "A<const >"
