@@ -85,7 +85,8 @@ def test_a_text_harms_nobody(text: str, why: str) -> None:
     assert assemble(ARCH["x86_64"], 0, "nop") == b"\x90"
 
 
-def test_a_forked_process_has_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+@assembles
+def test_a_forked_process_has_its_own() -> None:
     assert assemble(ARCH["x86_64"], 0, "nop") == b"\x90"
     child = os.fork()
     if not child:
