@@ -27,15 +27,22 @@ class HostEvents:
         self.wake_in, self._wake_out = os.pipe()
         os.set_blocking(self._wake_out, False)
         os.set_blocking(self.wake_in, False)
+        self._writing = threading.RLock()  # a signal's handler may put within a put
 
     def put(self, kind: str, number: int) -> None:
-        """A signal ("signal" or "end", number) or a limit (its name, 0); from any thread."""
+        """A signal ("signal" or "end", number) or a limit (its name, 0); from any thread.
+
+        Nobody hears of one behind `close`: another thread may not know yet that the guest is gone.
+        """
         self._events.append((kind, number))
         self.attention.set()
-        try:
-            os.write(self._wake_out, b"x")
-        except BlockingIOError:
-            pass
+        with self._writing:
+            if self._wake_out < 0:
+                return
+            try:
+                os.write(self._wake_out, b"x")
+            except BlockingIOError:
+                pass
 
     def waiting(self) -> bool:
         """True if something has been put that was not taken."""
@@ -62,5 +69,7 @@ class HostEvents:
 
     def close(self) -> None:
         """Give the pipe back."""
-        os.close(self.wake_in)
-        os.close(self._wake_out)
+        with self._writing:
+            os.close(self.wake_in)
+            os.close(self._wake_out)
+            self._wake_out = -1
