@@ -149,3 +149,9 @@ class EngineError(KprobeTuiError):
     """The engine itself failed: a defect of ours or of the emulator, never of the guest."""
 
     hint = "please report it with the guest and --debug output"
+
+
+def take_nothing(name: str, rest: str) -> None:
+    """Refuse what stands behind a word that takes nothing; raises `CommandError` as gdb has it."""
+    if rest:
+        raise CommandError(f'The "{name}" command does not take any arguments.')

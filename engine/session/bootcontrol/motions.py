@@ -118,6 +118,41 @@ class MachineMotions:
         elif self.state is RunState.RUNNING:
             self.state = RunState.STOPPED
 
+    def repeated(
+        self, motion: Callable[[], None], count: int, through: StopCause = StopCause.ARRIVED
+    ) -> None:
+        """Carry a motion out several times, as if each were a motion of its own.
+
+        Args:
+            motion: the motion.
+            count: how often.
+            through: the kind of reason of which the next one begins all the same.
+        """
+        for left in reversed(range(count)):
+            motion()
+            if not left or self._machine.end is not None or self.cause is not through:
+                return
+            if not self._goes_on():
+                self._stop(_INTERRUPTED, StopCause.INTERRUPTED)
+                return
+            if not self._is_within:
+                self.hits.look()
+            self._stop("", StopCause.ARRIVED)
+
+    def passing(self, motion: Callable[[], None], count: int) -> None:
+        """Carry a motion out that passes the breakpoint at hand by, all but the last time.
+
+        Args:
+            motion: the motion.
+            count: the stop at that breakpoint that it ends at; other stops end it before.
+        """
+        pc = self._machine.pc
+        for entry in self._rows.stopping():
+            if pc in entry.addresses:
+                entry.ignored = count - 1
+                break
+        motion()
+
     def _end(self) -> None:
         end = self._machine.end
         assert end is not None, "the boot has ended"
@@ -173,6 +208,8 @@ class MachineMotions:
             if entry.watched.kinds == WRITE and now == before:
                 continue  # as gdb, which compares values
             entry.hits += self._is_new
+            if entry.is_passed_by():
+                continue
             text = f"watchpoint {entry.row.id}: {entry.row.line.partition(' ')[2].strip()}"
             if now != before and access.kinds & WRITE:
                 text += f", {_number(before)} -> {_number(now)}"
@@ -238,6 +275,8 @@ class MachineMotions:
                 if trouble is None:
                     continue
                 entry.hits += self._is_new
+                if entry.is_passed_by():
+                    continue
                 text = f"breakpoint {entry.row.id} at {place}"
                 self._stop(f"{text}; {trouble}" if trouble else text, StopCause.HIT)
                 if entry.temporary:
@@ -245,7 +284,7 @@ class MachineMotions:
                 return True
             entered = entry.entered_at(self._boot.tracing, pc)
             if entered:
-                if not _were_recorded(entered):
+                if not _were_recorded(entered) or entry.is_passed_by():
                     continue
                 self._stop(f"probe {'/'.join(entry.events[0])} at {place}", StopCause.HIT)
                 return True
@@ -297,7 +336,7 @@ class MachineMotions:
                     return False
                 armed = [each for event in entry.events
                          for each in self._boot.tracing.armed_of(*event)]  # fmt: skip
-                if not _were_recorded(armed):
+                if not _were_recorded(armed) or entry.is_passed_by():
                     return False
                 name = "/".join(entry.events[0])
                 self._stop(f"probe {name} at {self._names.text(machine.pc)}", StopCause.HIT)

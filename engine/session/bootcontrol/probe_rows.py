@@ -39,6 +39,7 @@ class BootEntry(Struct, eq=False):
         addresses: where the machine stops for it.
         traced: what came of a definition; None for a breakpoint.
         hits: stops at a breakpoint.
+        ignored: stops that are passed by before one ends a motion.
         condition: of a breakpoint: an expression that has to hold; "" for none.
         temporary: it goes with its first stop.
         watched: the data of a watchpoint; None for others.
@@ -50,10 +51,18 @@ class BootEntry(Struct, eq=False):
     addresses: tuple[int, ...] = ()
     traced: TracedLine | None = None
     hits: int = 0
+    ignored: int = 0
     condition: str = ""
     temporary: bool = False
     watched: DataRange | None = None
     value: bytes = b""
+
+    def is_passed_by(self) -> bool:
+        """True for a stop that the user wants to be passed by, which is one less then."""
+        if not self.ignored:
+            return False
+        self.ignored -= 1
+        return True
 
     def entered_at(self, tracing: BootTracing, pc: int) -> tuple[ArmedBootProbe, ...]:
         """Find the entry's probes at an address, without return probes."""
@@ -264,6 +273,23 @@ class BootProbeRows:
             entry.row = replace(entry.row, enabled=on)
         return f"{counted(len(ids), 'probe')} {'on' if on else 'off'}"
 
+    def ignore(self, number: int, count: int) -> None:
+        """Pass the next stops at a row by; raises `CommandError` likewise."""
+        self.entry(number).ignored = count
+
+    def set_condition(self, number: int, condition: str) -> None:
+        """Stop at a breakpoint only where an expression holds; always for "".
+
+        Raises:
+            CommandError: there is no such breakpoint.
+        """
+        entry = self.entry(number)
+        if entry.row.kind != "b" or entry.watched is not None:
+            raise CommandError(f"{number} is no breakpoint: a probe takes a filter")
+        place = _CONDITION.split(entry.row.line, maxsplit=1)[0]
+        line = f"{place}{_IF}{condition}" if condition else place
+        entry.row, entry.condition = replace(entry.row, line=line), condition
+
     def stop_on_hit(self, ids: tuple[int, ...], *, on: bool) -> str:
         """Stop, or no longer, where rows are hit; raises `CommandError` likewise."""
         entries = [self.entry(number) for number in ids]
@@ -342,8 +368,11 @@ class BootProbeRows:
             )  # fmt: skip
         if row.kind == "b":
             at = entry.addresses[0]
-            only = f"if {entry.condition}" if entry.condition else ""
-            only = ", ".join(filter(None, ("once" if entry.temporary else "", only)))
+            only = ", ".join(filter(None, (
+                "once" if entry.temporary else "",
+                f"if {entry.condition}" if entry.condition else "",
+                f"ignore next {entry.ignored} hits" if entry.ignored else "",
+            )))  # fmt: skip
             return ProbeView(
                 row, "b", "", self._places.text(at), entry.addresses, hits=entry.hits, only=only,
                 how="told", reason="the processor itself stops here: nothing is planted",

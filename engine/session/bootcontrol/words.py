@@ -8,7 +8,7 @@ from typing import Final
 from msgspec import Struct
 
 from engine.cpu.unicorn_watches import READ, WRITE
-from engine.errors import CommandError, GuestFaultError
+from engine.errors import CommandError, GuestFaultError, take_nothing
 from engine.image.datatypes import TypeKind
 from engine.insn.disasm import Disassembler
 from engine.language.evaluation import evaluate, type_of
@@ -23,11 +23,13 @@ from engine.session.bootcontrol.places import KernelPlaceNames
 from engine.session.bootcontrol.probe_rows import TEMPORARY, WATCHES, BootProbeRows
 from engine.session.bootcontrol.scope import KernelScope
 from engine.session.bootcontrol.tasks import KernelTaskList
+from engine.session.protocol.views import StopCause
 
 Motion = Callable[[], None]
 _FORM: Final = re.compile(r"/(-?\d*)([a-z]*)\s*(.*)", re.DOTALL)
 _SIZES: Final = {"b": 1, "h": 2, "w": 4, "g": 8}
 _OFFERED: Final = 60
+_COUNT_MOST: Final = 1 << 24
 
 
 class BootWord(Struct, frozen=True):
@@ -102,37 +104,41 @@ class BootWords:
                         lambda rest: self._enable(rest, on=False)),
             BootWord(("catch",), "Stop at an oops, a panic or a warning; off: at none",
                         self._catch),
-            BootWord(("continue", "c", "fg"), "Run on to the next stop",
-                        motion=lambda rest: motions.go),
+            BootWord(("ignore",), "Pass a breakpoint by: ignore NUMBER COUNT", self._ignore),
+            BootWord(("condition",), "Stop at a breakpoint only where an expression holds:"
+                        " condition NUMBER [EXPRESSION]", self._condition),
+            BootWord(("continue", "c", "fg"), "Run on to the next stop; N: pass the breakpoint at"
+                        " hand by N - 1 times", motion=self._passing(motions.go)),
             BootWord(("stepi", "si"), "Execute an instruction, or N",
-                        motion=lambda rest: partial(motions.step, _count(rest))),
+                        motion=lambda rest: partial(motions.step, self._count(rest))),
             BootWord(("nexti", "ni"), "The same, calls as a whole",
-                        motion=lambda rest: partial(motions.step, _count(rest), over=True)),
-            BootWord(("step", "s"), "Run on to another source line",
-                        motion=lambda rest: partial(motions.line, over=False)),
+                        motion=lambda rest: partial(motions.step, self._count(rest), over=True)),
+            BootWord(("step", "s"), "Run on to another source line, N times",
+                        motion=self._times(partial(motions.line, over=False))),
             BootWord(("next", "n"), "The same, calls as a whole",
-                        motion=lambda rest: partial(motions.line, over=True)),
+                        motion=self._times(partial(motions.line, over=True))),
             BootWord(("finish", "fin"), "Run until the function has returned",
-                        motion=lambda rest: motions.finish, behind=self.returning),
-            BootWord(("next-hit",), "Run on to the next hit of any probe, the kernel's own, too",
-                        motion=lambda rest: partial(motions.go, every=True),
-                        behind=lambda: self._tell_hit),
-            BootWord(("phase",), "Go on to the next phase of a hit of the kernel's own kprobes",
-                        motion=lambda rest: motions.phase, behind=lambda: self._tell_hit),
-            BootWord(("reverse-phase",), "Go back to the phase before",
-                        motion=lambda rest: motions.phase_back, behind=lambda: self._tell_hit),
-            BootWord(("reverse-continue", "rc"), "Go back to the last stop",
-                        motion=lambda rest: motions.go_back),
-            BootWord(("reverse-stepi", "rsi"), "Go back by an instruction",
-                        motion=lambda rest: motions.step_back),
+                        motion=self._alone("finish", motions.finish), behind=self.returning),
+            BootWord(("next-hit",), "Run on to the next hit of any probe, the kernel's own, too;"
+                        " N: to the Nth", behind=lambda: self._tell_hit,
+                        motion=self._times(partial(motions.go, every=True), StopCause.HIT)),
+            BootWord(("phase",), "Go on to the next phase of a hit of the kernel's own kprobes,"
+                        " N times",
+                        motion=self._times(motions.phase), behind=lambda: self._tell_hit),
+            BootWord(("reverse-phase",), "Go back to the phase before, N times",
+                        motion=self._times(motions.phase_back), behind=lambda: self._tell_hit),
+            BootWord(("reverse-continue", "rc"), "Go back to the last stop; N as of continue",
+                        motion=self._passing(motions.go_back)),
+            BootWord(("reverse-stepi", "rsi"), "Go back by an instruction, or N",
+                        motion=self._times(motions.step_back)),
             BootWord(("reverse-nexti", "rni"), "The same, calls as a whole",
-                        motion=lambda rest: partial(motions.step_back, over=True)),
-            BootWord(("reverse-step", "rs"), "Go back to the source line before",
-                        motion=lambda rest: partial(motions.line_back, over=False)),
+                        motion=self._times(partial(motions.step_back, over=True))),
+            BootWord(("reverse-step", "rs"), "Go back to the source line before, N times",
+                        motion=self._times(partial(motions.line_back, over=False))),
             BootWord(("reverse-next", "rn"), "The same, calls as a whole",
-                        motion=lambda rest: partial(motions.line_back, over=True)),
+                        motion=self._times(partial(motions.line_back, over=True))),
             BootWord(("reverse-finish",), "Go back to the call of the function",
-                        motion=lambda rest: motions.finish_back),
+                        motion=self._alone("reverse-finish", motions.finish_back)),
             BootWord(("seek",), "Go to a time of the boot in nanoseconds, as the header shows it",
                         motion=self._seek),
             BootWord(("backtrace", "bt", "where"), "Print the call stack", self._backtrace),
@@ -146,10 +152,53 @@ class BootWords:
             BootWord(("info", "i"), "Tell of breakpoints, registers, symbol, threads, modules,"
                         " hit, kprobes", self._info),
             BootWord(("help", "h"), "Tell what the words do", self._help),
-            BootWord(("lx-ps",), "List the kernel's tasks", lambda rest: self._info_tasks()),
+            BootWord(("lx-ps",), "List the kernel's tasks", self._told("lx-ps", self._info_tasks)),
             BootWord(("lx-lsmod",), "List the modules that are loaded",
-                        lambda rest: self._info_modules()),
+                        self._told("lx-lsmod", self._info_modules)),
         )  # fmt: skip
+
+    # -- what stands behind a word ------------------------------------------------------------
+
+    def _times(
+        self, motion: Motion, through: StopCause = StopCause.ARRIVED
+    ) -> Callable[[str], Motion]:
+        """A word that moves as often as the number behind it says."""
+        return lambda rest: partial(self._motions.repeated, motion, self._count(rest), through)
+
+    def _passing(self, motion: Motion) -> Callable[[str], Motion]:
+        """A word that passes the breakpoint at hand by, all but the last time."""
+        return lambda rest: (
+            partial(self._motions.passing, motion, self._count(rest)) if rest else motion
+        )
+
+    @staticmethod
+    def _alone(name: str, motion: Motion) -> Callable[[str], Motion]:
+        """A word of a motion that takes nothing."""
+
+        def taken(rest: str) -> Motion:
+            take_nothing(name, rest)
+            return motion
+
+        return taken
+
+    @staticmethod
+    def _told(name: str, tell: Callable[[], str]) -> Callable[[str], str]:
+        """A word that tells of something, and takes nothing."""
+
+        def told(rest: str) -> str:
+            take_nothing(name, rest)
+            return tell()
+
+        return told
+
+    def _count(self, rest: str) -> int:
+        """The number behind a word, an expression as in gdb; 1 for none."""
+        if not rest:
+            return 1
+        count = evaluate(rest, self._scope).as_address
+        if not 0 < count < _COUNT_MOST:
+            raise CommandError(f"{rest}: a number from 1 to {_COUNT_MOST - 1} is wanted")
+        return count
 
     # -- lines --------------------------------------------------------------------------------
 
@@ -286,6 +335,26 @@ class BootWords:
         self._changed()
         return ""
 
+    def _ignore(self, rest: str) -> str:
+        number, _, text = rest.partition(" ")
+        if not number.isdecimal() or not text.strip():
+            raise CommandError("ignore NUMBER COUNT: a breakpoint's number, and how often")
+        count = max(evaluate(text, self._scope).number, 0)
+        self._rows.ignore(int(number), count)
+        self._changed()
+        if not count:
+            return f"Will stop next time breakpoint {number} is reached."
+        crossings = f"{count} crossings" if count > 1 else "crossing"
+        return f"Will ignore next {crossings} of breakpoint {number}."
+
+    def _condition(self, rest: str) -> str:
+        number, _, text = rest.partition(" ")
+        if not number.isdecimal():
+            raise CommandError("condition NUMBER [EXPRESSION]: a breakpoint's number comes first")
+        self._rows.set_condition(int(number), text.strip())
+        self._changed()
+        return "" if text.strip() else f"Breakpoint {number} now unconditional."
+
     def _catch(self, rest: str) -> str:
         catches = self._motions.catches
         if rest:
@@ -300,13 +369,15 @@ class BootWords:
     # -- looking ------------------------------------------------------------------------------
 
     def _backtrace(self, rest: str) -> str:
-        count = int(rest) if rest.isdecimal() else None
+        count = evaluate(rest, self._scope).number if rest else None
         taken = self._boot.frames.take() if not self._boot.in_program else None
         if taken is None:
             found = self._boot.stacks.program_places(self._boot.stacks.registers(), 64)
             return "\n".join(f"#{n:<2} {at:#018x} in ?? ()" for n, at in enumerate(found))
         lines = list(taken.lines())
-        return "\n".join(lines if count is None else lines[:count])
+        if count is not None:
+            lines = lines[:count] if count >= 0 else lines[count - 1 :]  # the end has a line, too
+        return "\n".join(lines)
 
     def _print(self, rest: str) -> str:
         _, letter, text = _formatted(rest)
@@ -375,13 +446,15 @@ class BootWords:
 
     def _infos(self) -> dict[str, Callable[[str], str]]:
         return {
-            "breakpoints": lambda rest: self._info_breakpoints(),
+            "breakpoints": self._info_breakpoints,
             "registers": self._info_registers,
             "symbol": self._info_symbol,
-            "threads": lambda rest: self._info_tasks(),
-            "modules": lambda rest: self._info_modules(),
-            "hit": lambda rest: self._tell_hit() or "The machine stands in no hit.",
-            "kprobes": lambda rest: self._info_kprobes(),
+            "threads": self._told("info threads", self._info_tasks),
+            "modules": self._told("info modules", self._info_modules),
+            "hit": self._told(
+                "info hit", lambda: self._tell_hit() or "The machine stands in no hit."
+            ),
+            "kprobes": self._told("info kprobes", self._info_kprobes),
         }
 
     def _info(self, rest: str) -> str:
@@ -392,13 +465,21 @@ class BootWords:
             raise CommandError(f"info {rest}: there are {', '.join(infos)}")
         return infos[found[0]](more.strip())
 
-    def _info_breakpoints(self) -> str:
+    def _info_breakpoints(self, rest: str) -> str:
+        wanted = self._numbers(rest)
         lines = ["Num  Hits  Enb  Place"]
         for view in self._rows.views():
+            if view.row.id not in wanted:
+                continue
             on = "y" if view.row.enabled else "n"
             what = f"{view.event} " if view.event else ""
             lines.append(f"{view.row.id:<4} {view.hits:<5} {on:<4} {what}{view.place}")
-        return "\n".join(lines) if len(lines) > 1 else "No breakpoints."
+            if view.only:
+                lines.append(f"\t{view.only}")
+        none = (
+            f"No breakpoint, probe or watchpoint matching '{rest}'." if rest else "No breakpoints."
+        )
+        return "\n".join(lines) if len(lines) > 1 else none
 
     def _info_registers(self, rest: str) -> str:
         arch, machine = self._boot.opened.arch, self._boot.machine
@@ -442,15 +523,6 @@ class BootWords:
             if module.functions
         ]
         return "\n".join(lines) or "no module is loaded"
-
-
-def _count(rest: str) -> int:
-    """The number behind a word; 1 for none."""
-    if not rest:
-        return 1
-    if not rest.isdecimal() or not 0 < int(rest) < 1 << 24:
-        raise CommandError(f"{rest}: no number of instructions")
-    return int(rest)
 
 
 def _formatted(rest: str) -> tuple[int, str, str]:

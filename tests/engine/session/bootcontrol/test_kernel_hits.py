@@ -124,6 +124,27 @@ def user(tmp_path: Path) -> Iterator[BootUser]:
     user.close()
 
 
+def test_words_go_on_several_times(user: BootUser) -> None:
+    user.do(cmd.ContinueToHit())
+    stands = []
+    for _ in range(3):
+        user.do(cmd.StepPhase())
+        stands.append((user.view.time, user.view.pc, user.view.hit))
+    user.do(cmd.ContinueToHit())
+    user.do(cmd.ContinueToHit())
+    third = user.view.time, user.view.pc
+    user.do(cmd.Seek(0))
+    user.word("next-hit")
+    user.word("phase 3")
+    assert (user.view.time, user.view.pc, user.view.hit) == stands[-1]
+    user.word("reverse-phase 2")
+    assert (user.view.time, user.view.pc, user.view.hit) == stands[0]
+    user.do(cmd.Seek(0))
+    user.word("next-hit 3")
+    assert (user.view.time, user.view.pc) == third
+    assert user.word("next-hit again") == 'No symbol "again" in current context.'
+
+
 def test_to_and_fro(user: BootUser) -> None:
     """Back by phases: to the same moments with the same hit, and into the hit before."""
     user.do(cmd.ContinueToHit())

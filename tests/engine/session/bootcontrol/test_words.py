@@ -88,7 +88,17 @@ def test_words_that_are_wrong(user: BootUser) -> None:
     assert user.word("re").startswith('Ambiguous command "re"')
     assert user.word("b no_such_place") == "the kernel has no symbol no_such_place"
     assert user.word("b a b c").startswith("a b c: no place")
-    assert user.word("si x") == "x: no number of instructions"
+    assert user.word("si no_such") == 'No symbol "no_such" in current context.'
+    assert user.word("rsi 0").startswith("0: a number from 1 to ")
+    for word in ("finish", "reverse-finish", "lx-ps", "info hit"):
+        assert user.word(f"{word} 3") == f'The "{word}" command does not take any arguments.'
+    assert user.word("bt nothing_such") == 'No symbol "nothing_such" in current context.'
+    assert user.word("info breakpoints 77") == (
+        "No breakpoint, probe or watchpoint matching '77'."
+    )
+    assert user.word("ignore 1").startswith("ignore NUMBER COUNT")
+    assert user.word("ignore 77 1") == "there is no probe 77"
+    assert user.word("condition x").startswith("condition NUMBER")
     assert user.word("info nothing").startswith("info nothing: there are breakpoints")
     assert user.word("catch fire") == "catch fire: there are oops, panic, warn"
     assert user.word("delete 77") == "there is no probe 77"
@@ -129,6 +139,33 @@ def test_what_programs_have_is_refused_with_a_way_out(user: BootUser) -> None:
     ):
         assert text in user.do(command)
     assert user.do(cmd.StepBack()) != ""
+
+
+def test_stops_are_passed_by(user: BootUser) -> None:
+    """As gdb: `continue 3` passes two stops of the breakpoint at hand, `ignore` those of any."""
+
+    def hits() -> int:
+        return user.view.probes[0].hits
+
+    first = hits()
+    assert user.word("c 3").startswith("breakpoint 1 at do_sys_openat2")
+    assert hits() == first + 3
+    assert user.word("ignore 1 2") == "Will ignore next 2 crossings of breakpoint 1."
+    assert user.word("info breakpoints 1").splitlines()[-1] == "\tignore next 2 hits"
+    user.do(cmd.Continue())
+    assert hits() == first + 6
+    assert user.word("ignore 1 0") == "Will stop next time breakpoint 1 is reached."
+    assert user.word("condition 1 how->flags == 1") == ""
+    assert user.word("info breakpoints").splitlines()[-1] == "\tif how->flags == 1"
+    assert user.word("condition 1") == "Breakpoint 1 now unconditional."
+    assert user.word("condition 1 $lx_current().pid > 1") == ""
+    user.do(cmd.Continue())
+    assert user.word("p $lx_current().pid > 1").endswith("= 1")
+    at = user.view.pc
+    user.word("si 2")
+    twice = user.view.pc
+    assert user.word("info registers rip").startswith(f"{'rip':<15}{twice:#x}")
+    assert twice != at
 
 
 def test_the_tasks_are_those_that_the_guest_lists(user: BootUser) -> None:
