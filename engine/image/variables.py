@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 __all__ = ["Scope", "Variable", "Variables"]
 
 
-_INLINED, _VARIABLE = 0x1D, 0x34
+_INLINED, _VARIABLE, _LABEL, _BLOCK, _DECL_LINE = 0x1D, 0x34, 0x0A, 0x0B, 0x3B
 _ASSEMBLER: Final = 0x8001  # DW_LANG_Mips_Assembler, which assemblers of all machines give
 _BLOCKS_KEPT: Final = 1024
 _SPACES: Final = frozenset((0x11, 0x4A, 0x39, 0x3C, 0x41, 0x1E))  # units, namespaces, modules
@@ -183,6 +183,29 @@ class Variables:
             return list(read_ranges(Die(whole, whole.shape.offsets[index])))
         except (DamagedError, ImageError):
             return []
+
+    def labels(self, function: FunctionBlock) -> dict[str, tuple[int, int]]:
+        """The link addresses of the labels in a function's code, and their lines, by name."""
+        info, (unit, index) = self.info, function.key
+        found: dict[str, tuple[int, int]] = {}
+        if info is None:
+            return found
+        try:
+            whole = info.unit("info", unit)
+            shape = whole.shape
+            todo = list(shape.children(index))
+            while todo:
+                one = todo.pop()
+                if shape.tags[one] == _LABEL:
+                    die = Die(whole, shape.offsets[one])
+                    at = die.address(dies.AT_LOW_PC)
+                    if die.name and at is not None:
+                        found.setdefault(die.name, (at, die.number(_DECL_LINE) or 0))
+                elif shape.tags[one] == _BLOCK:
+                    todo += shape.children(one)
+        except (DamagedError, ImageError):
+            pass
+        return found
 
     def call_at(self, behind: int) -> "CallSite | None":
         """The call in front of a link address; None where no compiler tells of it."""

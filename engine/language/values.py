@@ -172,7 +172,8 @@ class TypedValue(Struct, eq=False):
         Raises:
             CommandError: it is none.
         """
-        return self.address if self.is_place and self.address is not None else self.number
+        place = self.address if self.is_place else None
+        return (self.number if place is None else place) % (1 << 64)
 
     @property
     def number(self) -> int:

@@ -41,7 +41,7 @@ class Breaking:
         self._add(rest, UserBreakpoint(hardware=True, temporary=True))
 
     def _add(self, rest: str, stop: UserBreakpoint) -> None:
-        match = re.match(r"(.*?)(?:^|\s+)if\b(.*)$", rest)
+        match = re.match(r"(.*?)(?:^|\s+)if\b(?=[\s(])(.*)$", rest)
         text, condition = (match[1], match[2].strip()) if match else (rest, "")
         debugger = self._debugger
         if match := OF_THREAD.fullmatch(text):
@@ -75,7 +75,7 @@ class Breaking:
         debugger.complain(why)
         if debugger.pending_breakpoints == "on":
             return True
-        kind = "hardware breakpoint" if stop.hardware else "breakpoint"
+        kind = "hw breakpoint" if stop.hardware else "breakpoint"
         debugger.put(
             f"Make {kind} pending on future shared library load? (y or [n]) "
             "[answered N; input not from terminal]"
@@ -192,7 +192,7 @@ class Breaking:
         number, _, text = rest.partition(" ")
         if not number:
             raise CommandError("Argument required (breakpoint number).")
-        if not re.fullmatch(r"\d+|\$\w+", number):
+        if not re.fullmatch(r"[1-9]\d*|\$\w+", number):
             raise CommandError(f"Bad breakpoint argument: '{rest}'")
         stop = self._stop(number)
         self._debugger.conditions.set(stop, text.strip())
@@ -206,6 +206,8 @@ class Breaking:
         words = rest.split()
         if not words:
             raise CommandError("Argument required (a breakpoint number).")
+        if not re.fullmatch(r"[1-9]\d*|\$\w+", words[0]):
+            raise CommandError(f"bad breakpoint number: '{words[0]}'")
         if len(words) < 2:
             raise CommandError("Second argument (specified ignore-count) is missing.")
         stop = self._stop(words[0])
@@ -279,7 +281,9 @@ class Breaking:
             if word.startswith("$"):
                 found.append(self._debugger.value(word).number)
                 continue
-            match = re.fullmatch(r"(\d+)(?:-(\d+))?", word)
+            if re.fullmatch(r"-\d+", word):
+                raise CommandError(f"Negative breakpoint number '{word}'")
+            match = re.fullmatch(r"([1-9]\d*)(?:-(\d+))?", word)
             if match is None:
                 raise CommandError(f"Bad breakpoint number '{word}'")
             first, last = int(match[1]), int(match[2] or match[1])

@@ -8,7 +8,8 @@ from engine.escaping import escaped
 from engine.guest.hooks import SignalAnswer
 from engine.session.debugger.debugger import Debugger
 from engine.session.debugger.elsewhere import unknown
-from engine.session.debugger.places import PlaceMissingError, WantedPlace
+from engine.session.debugger.linespecs import WantedPlace
+from engine.session.debugger.places import PlaceMissingError
 from engine.session.debugger.rust_panics import ENTRIES, PanicMessages
 from engine.session.debugger.signal_rules import (
     CRASHES,
@@ -113,7 +114,7 @@ class Catching:
         if not kind:
             raise CommandError(f"Catch what?  There are {', '.join(_KINDS)}.")
         if kind not in _KINDS:
-            raise unknown(kind, _KINDS, "catch ")
+            raise unknown(rest.strip(), _KINDS, "tcatch " if temporary else "catch ")
         debugger = self._debugger
         asked = UserStop()
         debugger.conditions.set(asked, condition.strip())

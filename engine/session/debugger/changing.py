@@ -127,8 +127,8 @@ class Changing:
         sources.folders[:0] = [os.path.abspath(os.path.expanduser(word)) for word in fresh]
         kept = list(dict.fromkeys(sources.folders))
         sources.folders[:] = kept
-        for folder in fresh:
-            if not os.path.isdir(os.path.expanduser(folder)):
+        for folder in (os.path.abspath(os.path.expanduser(word)) for word in fresh):
+            if not os.path.isdir(folder):
                 self._debugger.complain(f"Warning: {folder}: No such file or directory.")
         self._debugger.settings.changed()
 

@@ -127,7 +127,7 @@ class WordTable:
         describing = DescribingWords(debugger, looking)
         dumping, listing = DumpWords(debugger), looking.listing
         many = ManyBreaks(debugger, breaking, searching, looking)
-        tables = StopTables(debugger, breaking)
+        tables = StopTables(debugger, breaking, looking.examine_from)
         self.macros = macros = MacroWords(debugger, listing)
         self.info = (
             Word(("registers", "r"), looking.info_registers, remote=True),
@@ -325,6 +325,8 @@ class WordTable:
                 '"info" must be followed by one of: '
                 + ", ".join(word.names[0] for word in self.info)
             )
+        if not re.match(r"[\w-]", rest):
+            raise unknown(rest, tuple(word.names[0] for word in self.info), "info ")
         self._info_word(name).carry(behind)
 
     def _info_proc(self, rest: str) -> None:

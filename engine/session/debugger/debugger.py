@@ -25,10 +25,11 @@ from engine.session.control.control import Control
 from engine.session.debugger.frames import SelectedFrames, Sources
 from engine.session.debugger.kept_values import KeptValues
 from engine.session.debugger.late_places import LatePlaces
+from engine.session.debugger.linespecs import WantedPlace
 from engine.session.debugger.named_threads import NamedThreads
 from engine.session.debugger.output import Guard, OutputLog, Put, WordOutput
 from engine.session.debugger.own_functions import OwnFunctions
-from engine.session.debugger.places import BlockKey, CodePlace, PlaceFinder, WantedPlace
+from engine.session.debugger.places import BlockKey, CodePlace, PlaceFinder
 from engine.session.debugger.program_calls import CallLeftError, ProgramCalls
 from engine.session.debugger.script import ScriptLine
 from engine.session.debugger.settings import SettingValues

@@ -3,9 +3,12 @@
 import re
 from typing import Final
 
+from msgspec.structs import replace
+
 from engine.errors import CommandError
 from engine.session.debugger.debugger import Debugger
 from engine.session.debugger.frames import window
+from engine.session.debugger.linespecs import WantedPlace
 from engine.session.debugger.places import PlaceMissingError
 
 _SIZE: Final = "listsize"
@@ -18,7 +21,8 @@ class SourceListing:
         """List files of a debugger's guest."""
         self._debugger = debugger
         self._source: tuple[str, int, int] | None = None
-        self._last = 0
+        self._last = self._searched = self._middle = 0
+        self._pattern = ""
 
     @property
     def _size(self) -> int:
@@ -39,12 +43,13 @@ class SourceListing:
         if self._source is None:
             self._source = (file, self._around(line), 0)
         self._source = (file, *self._source[1:]) if self._source[0] == file else self._source
-        self._last = line
+        self._last = self._searched = line
 
     def about(self, file: str, line: int) -> None:
         """Let `list` begin around a line, which was just shown."""
         self._source = (file, self._around(line), 0)
-        self._last = line
+        self._last = self._middle = line
+        self._searched = 0  # the next search begins at an end of the file, as gdb's
 
     def _around(self, line: int) -> int:
         """The first line of a listing that has a line in its middle."""
@@ -57,16 +62,25 @@ class SourceListing:
         size = count = self._size
         if "," in rest:
             count = self._range(rest)
+        elif rest in ("+", "-") and self._middle:
+            self._need_source()  # around what has just been shown
         elif rest == "-":
             if self._source is not None:
                 file, start, before = self._source
                 begin = before or start
                 self._source = (file, max(begin - size, 1), 0)
                 count = min(size, begin - 1)
-        elif rest:
+        elif rest and rest != "+":
             if rest[0] != "*" and self._show_overloads(rest):
                 return
-            file, line = self._address(rest) if rest[0] == "*" else self._place(rest)
+            relative = re.fullmatch(r"([+-])(\d+)", rest)
+            if relative is not None:
+                file, start = self._need_source()
+                distance = int(relative[2]) or 5  # as gdb, of which 0 is none
+                distance = distance if relative[1] == "+" else -distance
+                line = (self._middle or start) + distance
+            else:
+                file, line = self._address(rest) if rest[0] == "*" else self._place(rest)
             self._source = (file, self._around(line), 0)
         else:
             self._need_source()
@@ -101,20 +115,24 @@ class SourceListing:
         if lines is None:  # told with the number once, and the next list begins there again
             self._debugger.put(sources.line(file, start))
             self._source, self._last = (file, start, start), start
+            self._searched = start
             return
         if start > len(lines):
             shown = f"{self._debugger.files.written(file)} has {len(lines)} lines."
             raise CommandError(f"Line number {start} out of range; {shown}")
         for number, text in window(start, count, lines):
             self._debugger.put(f"{number}\t{text}")
-        self._source, self._last = (file, start + count, start), start
+        behind = min(start + count, len(lines) + 1)
+        self._source, self._last = (file, behind, start), start
+        self._searched = start
+        self._middle = 0
 
     def _range(self, rest: str) -> int:
         """Take note of the first line of "FIRST,LAST", and give the number of lines."""
         size = self._size
         first, last = (part.strip() for part in rest.split(",", 1))
         if not first and not last:
-            raise CommandError("Argument to `list' is empty before and after the comma.")
+            raise CommandError("Two empty args do not say what lines to list.")
         if not first:
             file, end = self._place(last)
             start = max(end - size + 1, 1)
@@ -148,17 +166,23 @@ class SourceListing:
         number = re.fullmatch(r"(?:(.+):)?(\d+)", text)
         if number and number[1] is None and self._source is not None:
             return self._source[0], int(number[2])
-        if number:
-            if number[1] is None:
-                return debugger.places.function("main").file, int(number[2])
-            return debugger.place(text).file, int(number[2])
-        if re.fullmatch(r"[^:()<>]+\.\w+:[^:].*", text):
-            place = debugger.places.beginnings(debugger.wanted(text))[0]
-        else:
-            place = debugger.places.entry(text)
+        if number and number[1] is None:
+            return debugger.places.function("main").file, int(number[2])
+        wanted = debugger.wanted(text)
+        if wanted.is_line:
+            return self._file_of(wanted), wanted.line
+        place = debugger.places.beginnings(wanted)[0]
         if not place.file:
             raise CommandError(f'Function "{text}" not defined.')
         return place.file, place.line
+
+    def _file_of(self, wanted: WantedPlace) -> str:
+        """The whole path of a line's file, which need not have the line."""
+        finder = self._debugger.places
+        try:
+            return finder.beginnings(wanted)[0].file
+        except PlaceMissingError:
+            return finder.beginnings(replace(wanted, line=1))[0].file
 
     def _address(self, text: str) -> tuple[str, int]:
         """The file and line of an address, which is told of first."""
@@ -172,24 +196,28 @@ class SourceListing:
     # -- search -----------------------------------------------------------------------------
 
     def forward_search(self, rest: str) -> None:
-        """Show the next line that a regular expression fits, behind the one shown last."""
+        """Show the next line that a regular expression fits: forward-search [REGEXP]."""
         self._search(rest, 1)
 
     def reverse_search(self, rest: str) -> None:
-        """Show the last line that a regular expression fits, before the one shown last."""
+        """Show the last line before that fits: reverse-search [REGEXP]."""
         self._search(rest, -1)
 
     def _search(self, rest: str, step: int) -> None:
+        if not rest and not self._pattern:
+            raise CommandError("No previous regular expression")
+        self._pattern = rest = rest or self._pattern
         try:
             pattern = re.compile(rest)
         except re.error as error:
             raise CommandError(f"Invalid regexp: {error}") from None
         file, _ = self._need_source()
-        lines, number = self._lines(file), self._last + step
-        while 1 <= number <= len(lines) and rest:
+        lines, number = self._lines(file), self._searched + step
+        while 1 <= number <= len(lines):
             if pattern.search(lines[number - 1]):
                 self._debugger.put(f"{number}\t{lines[number - 1]}")
                 self.about(file, number)
+                self._searched = number
                 return
             number += step
         raise CommandError("Expression not found")

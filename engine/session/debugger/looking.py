@@ -27,11 +27,13 @@ from engine.language.values import TypedValue, made
 from engine.linux import vdso
 from engine.session.debugger.assembly import Assembly
 from engine.session.debugger.debugger import Debugger, Display
+from engine.session.debugger.linespecs import WantedPlace
 from engine.session.debugger.listing import SourceListing
-from engine.session.debugger.places import CodePlace, PlaceMissingError, WantedPlace
+from engine.session.debugger.places import CodePlace, PlaceMissingError
 from engine.session.debugger.virtual_tables import VirtualTableWords
 from engine.session.debugger.word_arguments import split_arguments, split_format
 
+_NO_EXPRESSION: Final = "Argument required (expression to compute)."
 _SIZES: Final = {"b": 1, "h": 2, "w": 4, "g": 8}
 
 
@@ -46,7 +48,8 @@ class Looking:
         """Look at a debugger's guest; `assembly` shows instructions below source lines."""
         self._debugger, self._assembly = debugger, assembly
         self._unit, self._letter, self._last_letter = 4, "x", ""
-        self._next = self._count_before = 0
+        self._next: int | None = None
+        self._count_before = 0
         self._displaying = False
         self.listing = SourceListing(debugger)
 
@@ -58,7 +61,7 @@ class Looking:
         options, rest = debugger.settings.split_options(rest, debugger.number)
         form, text = split_format(rest)
         letter = self._shared_letter(form)
-        value = debugger.value(text) if text else debugger.scope.history(0)
+        value = debugger.value(text) if text else self._newest()
         if value.type.text == ct.UNKNOWN_DATA:
             name = debugger.scope.symbol(value.address or 0) or text.strip()
             raise CommandError(f"'{name}' has unknown type; cast it to its declared type")
@@ -75,6 +78,8 @@ class Looking:
     def output(self, rest: str) -> None:
         """Print a value without a number and without a newline."""
         form, text = split_format(rest)
+        if not text:
+            raise CommandError(_NO_EXPRESSION)
         shown = self._text(self._debugger.value(text), _letter(form))
         self._debugger.write(escaped(shown, keep="\n\t"))
 
@@ -115,10 +120,17 @@ class Looking:
         """Print an expression, unless it has no value."""
         form, text = split_format(rest)
         letter = self._shared_letter(form)
-        value = self._debugger.value(text)
+        value = self._debugger.value(text) if text else self._newest()
         if value.type.kind is not TypeKind.VOID:
             number = self._debugger.kept.remember(value)
             self._debugger.put_value(f"${number} = {self._text(value, letter)}")
+
+    def _newest(self) -> TypedValue:
+        """The newest value of the history; raises `CommandError` if there is none."""
+        value = self._debugger.scope.history(0)
+        if value.type.kind is TypeKind.VOID:
+            raise CommandError("The history is empty.")
+        return value
 
     def _shared_letter(self, form: str) -> str:
         """The letter of a value's format, which `x` and `print /r` have from then on."""
@@ -137,6 +149,10 @@ class Looking:
             printer = replace(printer, options=options)
         return printer.text(value, letter)
 
+    def examine_from(self, address: int) -> None:
+        """Have the next `x` begin at an address that has been told."""
+        self._next = address
+
     def examine(self, rest: str) -> None:
         """Examine memory: x/NFU ADDRESS."""
         last = self._examine(rest)
@@ -154,6 +170,8 @@ class Looking:
         self._count_before = abs(count)
         if text:
             self._next = debugger.value(text).as_address
+        elif self._next is None:
+            raise CommandError("Argument required (starting display address).")
         begin = begun = self._next
         if count < 0:
             if letter in "is":
@@ -222,15 +240,15 @@ class Looking:
     def _instructions(self, count: int) -> tuple[int, str, int] | None:
         debugger, last = self._debugger, None
         pc = debugger.frame.pc if debugger.frame is not None else None
+        at = self._next or 0
         for _ in range(count):
-            at = self._next
             raw, text = self._assembly.instruction(at)
             name = self._debugger.code_label(at)
             mark = "=> " if at == pc else "   "
             place = f"{at:#x} <{name}>" if name else f"{at:#x}"
             debugger.put(f"{mark}{place}:\t{text}")
-            self._next = at + len(raw)
             last = at, "i", 1
+            self._next = at = at + len(raw)
         return last
 
     def show_displays(self) -> None:
@@ -278,6 +296,8 @@ class Looking:
             self.show_displays()
             return
         form, text = split_format(rest)
+        if not text:
+            raise CommandError(_NO_EXPRESSION)
         debugger = self._debugger
         debugger.check_names(text)
         display = debugger.display(text, form)
@@ -353,12 +373,15 @@ class Looking:
         debugger, frames = self._debugger, self._debugger.frames
         if not debugger.started:
             raise CommandError("No stack.")
-        words = rest.split()
-        full = "full" in words or "-full" in words
-        limits = [word for word in words if re.fullmatch(r"-?\d+", word)]
+        full = False
+        while (
+            match := re.match(r"(-?full|hide|no-filters|-hide|-no-filters)(\s+|$)", rest)
+        ) is not None:
+            full |= match[1].endswith("full")
+            rest = rest[match.end() :]
         numbers = list(range(len(frames.all)))
-        if limits:
-            limit = int(limits[-1])
+        if rest:
+            limit = debugger.number(rest)
             numbers = numbers[:limit] if limit >= 0 else numbers[limit:]
         for number in numbers:
             debugger.output.breathe()
@@ -398,22 +421,23 @@ class Looking:
 
     def up(self, rest: str) -> None:
         """Look at the caller."""
-        self._by(self._count(rest))
+        self._by(self._count(rest), bounded=not rest)
 
     def down(self, rest: str) -> None:
         """Look at the frame that is called."""
-        self._by(-self._count(rest))
+        self._by(-self._count(rest), bounded=not rest)
 
     def _count(self, rest: str) -> int:
         return self._debugger.value(rest).number if rest else 1
 
-    def _by(self, count: int) -> None:
+    def _by(self, count: int, *, bounded: bool) -> None:
+        """Look at a frame that is so many further out; `bounded`: where there is one."""
         self._need_stack()
         frames = self._debugger.frames
         wanted = frames.selected + count
-        if count > 0 and frames.selected == len(frames.all) - 1:
+        if bounded and count > 0 and frames.selected == len(frames.all) - 1:
             raise CommandError("Initial frame selected; you cannot go up.")
-        if count < 0 and frames.selected == 0:
+        if bounded and count < 0 and frames.selected == 0:
             raise CommandError("Bottom (innermost) frame selected; you cannot go down.")
         frames.select(min(max(wanted, 0), len(frames.all) - 1))
         self.show_frame()
@@ -517,11 +541,13 @@ class Looking:
         try:
             places = debugger.places.beginnings(wanted)
         except PlaceMissingError:
-            line = re.fullmatch(r"(.+):(\d+)", rest.strip())
             modules = debugger.files.modules()
-            if line is None or not any(module.lines.has_file(line[1]) for module in modules):
+            file, line = debugger.files.written(wanted.file), wanted.line
+            if not wanted.is_line or not any(
+                module.lines.has_file(wanted.file) for module in modules
+            ):
                 raise
-            raise CommandError(f'Line number {line[2]} is out of range for "{line[1]}".') from None
+            raise CommandError(f'Line number {line} is out of range for "{file}".') from None
         for place in places:
             debugger.put(self._line_written(wanted, place))
             if place.file:  # the same word once more tells of the next line, `x/i` shows this one

@@ -3,19 +3,19 @@
 from collections.abc import Callable
 from typing import Final
 
-from engine.errors import CommandError
+from engine.errors import CommandError, take_nothing
 from engine.language.evaluation import Evaluator
 from engine.language.value_types import INT, CType
 from engine.language.values import RegisterPlace
 from engine.session.control.stepping_thread import SteppingThread
 from engine.session.debugger.debugger import Debugger
+from engine.session.debugger.linespecs import WantedPlace
 from engine.session.debugger.looking import Looking
 from engine.session.debugger.past_conditions import PastConditions
-from engine.session.debugger.places import WantedPlace
 from engine.session.debugger.program_calls import ProgramCall
 from engine.session.debugger.returned import ReturnedValue
 from engine.session.debugger.signal_rules import signal_number
-from engine.session.debugger.stop_reports import StopReports
+from engine.session.debugger.stop_reports import Activation, StopReports
 from engine.session.debugger.stops import (
     BreakLocation,
     UserBreakpoint,
@@ -113,15 +113,20 @@ class Moving:
     def continue_(self, rest: str) -> None:
         """Run on: continue [N] passes the breakpoint at hand by N - 1 times."""
         self._debugger.need_run()
-        if rest:
-            left, at = self._debugger.value(rest).number - 1, self.reports.breakpoints_here()
-            if left > 0 and at:
-                at[0].ignore = left
-                if self._debugger.interactive:
-                    crossings = f"{left} crossings" if left > 1 else "crossing"
-                    text = f"Will ignore next {crossings} of breakpoint {at[0].number}."
-                    self._debugger.put(f"{text}  Continuing.")
+        self._pass_by(rest)
         self.go(cmd.Continue())
+
+    def _pass_by(self, rest: str) -> None:
+        """Pass the breakpoint at hand by, all but the last of so many times."""
+        if not rest:
+            return
+        left, at = self._debugger.value(rest).number - 1, self.reports.breakpoints_here()
+        if left > 0 and at:
+            at[0].ignore = left
+            if self._debugger.interactive:
+                crossings = f"{left} crossings" if left > 1 else "crossing"
+                text = f"Will ignore next {crossings} of breakpoint {at[0].number}."
+                self._debugger.put(f"{text}  Continuing.")
 
     def call(self, rest: str) -> None:
         """Call a function: print its result, unless it has none.
@@ -161,9 +166,10 @@ class Moving:
         else:
             debugger.need_run()
         count = debugger.value(rest).number if rest else 1
-        before = self.reports.activation()
+        before: Activation = "", None, None
         with debugger.stepping():
             for _ in range(count):
+                before = self.reports.activation()  # the last step's begin decides, as in gdb
                 if not once():
                     return
         self.reports.tell_step(before)
@@ -275,6 +281,7 @@ class Moving:
         """Run until the function that is looked at has returned, and print its result."""
         debugger, frames = self._debugger, self._debugger.frames
         debugger.need_run()
+        take_nothing("finish", rest)
         number = frames.selected
         supervisor = debugger.control.session.supervisor
         if supervisor is not None and supervisor.running is not None and len(frames.all) == 1:
@@ -326,8 +333,9 @@ class Moving:
         debugger.started = True
 
     def reverse_continue(self, rest: str) -> None:
-        """Go back to the last hit of a breakpoint, or to the first instruction."""
+        """Go back to the last hit of a breakpoint, or to the first instruction; N as continue."""
         self.need_past()
+        self._pass_by(rest)
         self.go(cmd.ContinueBack())
 
     def reverse_stepi(self, rest: str) -> None:
@@ -349,6 +357,7 @@ class Moving:
     def reverse_finish(self, rest: str) -> None:
         """Go back to the call of the function at hand."""
         self.need_past()
+        take_nothing("reverse-finish", rest)
         self.go(cmd.FinishBack())
 
     def last_write(self, rest: str) -> None:

@@ -4,9 +4,7 @@ A place may have several addresses: a line that the compiler has copied, a funct
 inlined, functions of one name in several classes, files or libraries (gdb/linespec.c).
 """
 
-import re
 from collections.abc import Callable, Iterator, Sequence
-from typing import Final
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -18,19 +16,16 @@ from engine.image.functions import WantedFunction
 from engine.image.gofunctions import has_go, without_types
 from engine.image.scopes import CodeBlock, FunctionBlock
 from engine.image.sdt import static_probes
+from engine.language.value_types import INTEGERS
 from engine.language.values import TypedValue
 from engine.linux.space import AddressSpace
 from engine.session.debugger.bodies import FunctionBodies
+from engine.session.debugger.linespecs import LineSpecs, WantedMarker, WantedPlace
 from engine.session.guest.session import Session
 from engine.session.inspect.program_files import Files
 from engine.session.inspect.stored_program import StoredProgram
 from engine.session.program.places import RESOLVER
 from engine.session.protocol.frames import GuestFrame
-
-_MARKER: Final = re.compile(r"-p(?:robe)?(?P<kind>-?(?:stap|dtrace))?\s+(?P<name>\S+)")
-_OPTIONS: Final = re.compile(
-    r"-(?P<name>fu?n?c?t?i?o?n?|qu?a?l?i?f?i?e?d?|li?n?e?|so?u?r?c?e?)\s+(?P<value>\S+)?\s*"
-)
 
 BlockKey = tuple[str, int, int]
 """Tells blocks of code apart: the file's path, its unit, the entry."""
@@ -68,60 +63,6 @@ class CodePlace(Struct, frozen=True):
     module: str = ""
     wanted: str = ""
     counter: int = 0
-
-
-class WantedMarker(Struct, frozen=True):
-    """Static probes as `break -probe-stap [OBJECT:][PROVIDER:]NAME` asks for them.
-
-    Attributes:
-        module: path or name of the file, "" for any.
-        provider: of it, "" for any.
-        name: of it.
-        known: it is of a kind that this program reads: of SystemTap's.
-    """
-
-    module: str
-    provider: str
-    name: str
-    known: bool
-
-    @property
-    def why_not(self) -> str:
-        """The complaint where no file has such a probe."""
-        module, provider = self.module or "<any>", self.provider or "<any>"
-        return f"No probe matching objfile=`{module}', provider=`{provider}', name=`{self.name}'"
-
-    def is_in(self, path: str) -> bool:
-        """True if it may be in a file."""
-        return self.known and self.module in ("", path, path.rpartition("/")[2])
-
-
-class WantedPlace(Struct, frozen=True):
-    """A place as it was asked for, to be looked up again when other files have come.
-
-    Attributes:
-        text: as gdb shows it.
-        function: name of a function, "" for none.
-        file: of the function or of the line, "" for any.
-        line: its number, 0 for none.
-        whole: nothing stands in front of the function's name.
-        address: of an instruction, where that was asked for.
-        probe: (provider, name) of static probes, which are preferred to the function.
-        marker: static probes, where they were asked for.
-        entries: names of functions whose first instructions are meant, in place of all else.
-        current: the user has named a line, but no file.
-    """
-
-    text: str
-    function: str = ""
-    file: str = ""
-    line: int = 0
-    whole: bool = False
-    address: int | None = None
-    probe: tuple[str, str] | None = None
-    marker: "WantedMarker | None" = None
-    entries: tuple[str, ...] = ()
-    current: bool = False
 
 
 class PlaceFinder:
@@ -276,58 +217,48 @@ class PlaceFinder:
             CommandError: it asks for nothing.
         """
         text = text.strip()
-        if match := re.fullmatch(r"'([^']+)'", text):
-            text = match[1]
         if not text:
             if frame is None:
                 raise CommandError("No default breakpoint address now.")
             place = self.at(frame.pc)
             return WantedPlace(f"{place.file}:{place.line}", address=frame.pc)
-        if text.startswith("*"):
-            return WantedPlace(text, address=evaluate(text[1:]).as_address)
-        if marker := _MARKER.fullmatch(text):
-            return WantedPlace(text, marker=_wanted_marker(marker))
-        if text.startswith("-") and _OPTIONS.match(text):
-            return self._explicit(text, frame)
-        match = re.fullmatch(r"(?:(.+):)?(\d+)", text)
-        if match:
-            file = match[1] or self._default_file(frame)
-            current, line = not match[1], int(match[2])
-            return WantedPlace(f"{file}:{line}", file=file, line=line, current=current)
-        relative = re.fullmatch(r"([+-])(\d+)", text)
-        if relative and frame is not None and frame.file:
-            line = frame.line + int(relative[2]) * (1 if relative[1] == "+" else -1)
-            return WantedPlace(f"{frame.file}:{line}", file=frame.file, line=line)
-        match = re.fullmatch(r"([^:()<>]+\.\w+):([^:].*)", text)
-        if match:
-            return WantedPlace(text, file=match[1], function=match[2].strip())
-        return WantedPlace(text, function=text)
 
-    def _explicit(self, text: str, frame: GuestFrame | None) -> WantedPlace:
-        """`-function NAME`, `-source FILE -line N`, `-qualified NAME`."""
-        function, file, line, whole, at = "", "", 0, False, 0
-        while option := _OPTIONS.match(text, at):
-            name, value = option["name"], option["value"] or ""
-            at = option.end()
-            if name.startswith("q"):
-                whole, at = True, option.start("value") if value else at
-                break
-            if not value:
-                raise CommandError(f'missing argument for "-{name}"')
-            if name.startswith("f"):
-                function = value
-            elif name.startswith("s"):
-                file = value
-            else:
-                line = int(value) if value.isdigit() else 0
-        rest = text[at:].strip()
-        if whole and rest.startswith("-"):
-            return replace(self._explicit(rest, frame), text=text, whole=True)
-        function = function or rest
-        if line and not file:
-            file = self._default_file(frame)
-            return WantedPlace(f"-source {file} -line {line}", function, file, line, whole)
-        return WantedPlace(text, function, file, line, whole)
+        def here() -> tuple[str, int]:
+            if frame is not None and frame.file:
+                return frame.file, frame.line
+            try:
+                main = self.function("main")
+            except CommandError:
+                why = 'No symbol table is loaded.  Use the "file" command.'
+                raise CommandError(why) from None
+            return main.file, main.line
+
+        def number(name: str) -> int | None:
+            value = evaluate(name)
+            return value.number if value.type.kind in INTEGERS and value.place is None else None
+
+        specs = LineSpecs(
+            here,
+            lambda: frame.function if frame is not None else "",
+            lambda expression: evaluate(expression).as_address,
+            number,
+            lambda name: any(module.lines.has_file(name) for module in self._listed()),
+        )
+        wanted = specs.read(text)
+        name = wanted.function
+        if not name or frame is None or wanted.file or wanted.label:
+            return wanted
+        if name not in self._labels_around(frame.pc):
+            return wanted
+        return WantedPlace(f"{frame.function}:{name}", function=frame.function, label=name)
+
+    def _labels_around(self, address: int) -> dict[str, tuple[int, int]]:
+        """The labels of the function around an address."""
+        module = self._seen().modules.at(address)
+        block = self._block(module, address - module.bias) if module is not None else None
+        if module is None or block is None:
+            return {}
+        return self._files.variables(module).labels(block.functions[0])
 
     def find(self, wanted: WantedPlace) -> tuple[CodePlace, ...]:
         """All addresses of a place, functions' prologues left behind, by address.
@@ -342,8 +273,10 @@ class PlaceFinder:
             found = list(self._of_marker(wanted.marker, wanted.text))
         elif wanted.entries:
             found = [self.at(address) for name in wanted.entries for address in self._linked(name)]
-        elif wanted.line:
-            found = list(self._of_line(wanted.file, wanted.line))
+        elif wanted.is_line:
+            found = list(self._of_line(wanted.file, wanted.line)) if wanted.line > 0 else []
+        elif wanted.label:
+            found = list(self._of_label(wanted))
         elif not found:
             found = list(self._of_function(wanted))
         by_address: dict[int, CodePlace] = {}
@@ -394,20 +327,18 @@ class PlaceFinder:
         )
         if not known:
             return f"No source file named {wanted.file}."
-        if wanted.line:
+        if wanted.is_line:
             if not wanted.current:
                 return f'No line {wanted.line} in file "{wanted.file}".'
             return f"No line {wanted.line} in the current file."
+        if wanted.label:
+            if wanted.file or next(self._starts(wanted), None) is not None:
+                return f'No label "{wanted.label}" defined in function "{wanted.function}".'
+            return f"No source file named {wanted.function}."
+        if wanted.function.startswith("$"):
+            return f'Undefined convenience variable or function "{wanted.function}" not defined.'
         within = f' in "{wanted.file}"' if wanted.file else ""
         return f'Function "{wanted.function}" not defined{within}.'
-
-    def _default_file(self, frame: GuestFrame | None) -> str:
-        if frame is not None and frame.file:
-            return frame.file
-        try:
-            return self.function("main").file
-        except CommandError:
-            raise CommandError('No symbol table is loaded.  Use the "file" command.') from None
 
     # -- lines ------------------------------------------------------------------------------
 
@@ -463,6 +394,15 @@ class PlaceFinder:
                     yield self.at(self._bodies.of(owner, link) + owner.bias)
         for address in self._stubs(wanted):
             yield replace(self.at(address), linkage=True)
+
+    def _of_label(self, wanted: WantedPlace) -> Iterator[CodePlace]:
+        """The places of a label in a function's code; gdb shows them by what was asked for."""
+        for module in self._listed():
+            for block in self._called(module, wanted):
+                at = self._files.variables(module).labels(block).get(wanted.label)
+                if at is not None:
+                    place = self.at(at[0] + module.bias)
+                    yield replace(place, wanted=wanted.text, line=at[1] or place.line)
 
     def _stubs(self, wanted: WantedPlace) -> Iterator[int]:
         """The linkage stubs of a function, which stand for it while its library is not there."""
@@ -574,13 +514,15 @@ class PlaceFinder:
             return (self.at(wanted.address),)
         if wanted.marker is not None:
             found = tuple(self._of_marker(wanted.marker, wanted.text))
-        elif not wanted.line:
+        elif wanted.label:
+            found = tuple(self._of_label(wanted))
+        elif not wanted.is_line:
             starts = dict.fromkeys(self._starts(wanted)) or dict.fromkeys(self._stubs(wanted))
             found = tuple(self.at(address) for address in starts)
         else:
             lines = [
                 (at, addresses[0] + module.bias)
-                for module in self._listed()
+                for module in (self._listed() if wanted.line > 0 else ())
                 for at, addresses in [module.lines.statements_at(wanted.file, wanted.line)]
                 if at
             ]
@@ -618,23 +560,3 @@ class PlaceFinder:
         for block in self._named(module, WantedPlace(name, function=name)):
             return module, block.start
         return next(iter(self._symbols(module, name)), None)
-
-
-def _wanted_marker(found: re.Match[str]) -> WantedMarker:
-    """Read the name of static probes (gdb/probe.c, parse_probes).
-
-    Raises:
-        CommandError: a part of it is empty.
-    """
-    parts = found["name"].split(":", 2)
-    name = parts.pop()
-    provider = parts.pop() if parts else None
-    module = parts.pop() if parts else None
-    if provider == "":
-        raise CommandError("invalid provider name")
-    if module == "":
-        raise CommandError("invalid objfile name")
-    if not name:
-        raise CommandError("no probe name specified")
-    known = not (found["kind"] or "").endswith("dtrace")
-    return WantedMarker(module or "", provider or "", name, known)

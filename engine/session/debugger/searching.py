@@ -40,10 +40,14 @@ class Searching:
             most = int(digits) if digits else most
             form += re.sub(r"\d", "", letters)
         parts = split_arguments(text)
-        if len(parts) < 3:
-            raise CommandError("Missing search parameters.")
         debugger = self._debugger
+        if not text.strip():
+            raise CommandError("Missing search parameters.")
         start = self._address(parts[0])
+        if len(parts) < 2:
+            raise CommandError("Argument required (expression to compute).")
+        if len(parts) < 3:
+            raise CommandError("Missing search pattern.")
         if parts[1].startswith("+"):
             end = start + debugger.value(parts[1][1:]).number
             if end <= start:

@@ -9,7 +9,8 @@ from msgspec import Struct, field
 from engine.errors import CommandError, KprobeTuiError
 from engine.language.syntax import Expression
 from engine.session.control.control import Control
-from engine.session.debugger.places import CodePlace, WantedPlace
+from engine.session.debugger.linespecs import WantedPlace
+from engine.session.debugger.places import CodePlace
 from engine.session.debugger.script import ScriptLine
 from engine.session.protocol import commands as cmd
 

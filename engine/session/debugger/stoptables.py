@@ -1,6 +1,6 @@
 """The tables of what stops the guest: info breakpoints, info watchpoints."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Final, TypeGuard
 
 from engine.language.value_types import VOID, pointer_to
@@ -24,9 +24,18 @@ _TYPE: Final = 14
 class StopTables:
     """Shows them as gdb does (gdb/breakpoint.c, print_one_breakpoint_location)."""
 
-    def __init__(self, debugger: Debugger, breaking: Breaking) -> None:
-        """Show a debugger's; `breaking` reads the numbers of some."""
+    def __init__(
+        self, debugger: Debugger, breaking: Breaking, examine_from: Callable[[int], None]
+    ) -> None:
+        """Show a debugger's.
+
+        Args:
+            debugger: the debugger.
+            breaking: reads the numbers of some.
+            examine_from: has the next `x` begin at an address, that of the last one shown.
+        """
         self._debugger, self._breaking = debugger, breaking
+        self._examine_from = examine_from
 
     def info_breakpoints(self, rest: str) -> None:
         """Breakpoints and watchpoints, how often they were hit, and their conditions."""
@@ -91,6 +100,7 @@ class StopTables:
         if listed:  # the first location of the last one, as in gdb
             at = listed[-1].locations[0].place.address - debugger.displacement
             debugger.kept.set("_", made(_DATA, at, debugger.scope.order))
+            self._examine_from(at)
         if any(
             not one.valid
             for stop in stops

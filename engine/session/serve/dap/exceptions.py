@@ -8,8 +8,9 @@ from engine.errors import CommandError
 from engine.linux import signals as sig
 from engine.session.debugger.debugger import Debugger
 from engine.session.debugger.interpreter import Interpreter
+from engine.session.debugger.linespecs import WantedPlace
 from engine.session.debugger.output import TROUBLE, message
-from engine.session.debugger.places import PlaceMissingError, WantedPlace
+from engine.session.debugger.places import PlaceMissingError
 from engine.session.debugger.signal_rules import signal_number
 from engine.session.debugger.stops import BreakLocation, UserBreakpoint, UserStop
 from engine.session.serve.dap.bodies import DapBreakpoint, ExceptionFilter

@@ -6,7 +6,7 @@ from typing import Final
 import msgspec
 
 from engine.errors import CommandError
-from engine.session.debugger.places import WantedPlace
+from engine.session.debugger.linespecs import WantedPlace
 from engine.session.protocol import commands as cmd
 from engine.session.protocol.config import GuestConfig
 from engine.session.serve.dap import bodies, requests
