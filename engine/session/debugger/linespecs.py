@@ -16,10 +16,10 @@ _MARKER: Final = re.compile(r"-p(?:robe)?(?P<kind>-?(?:stap|dtrace))?\s+(?P<name
 _OPTIONS: Final = ("source", "function", "qualified", "line", "label")
 _OPTION: Final = re.compile(r"-([A-Za-z]\w*)(?:\s+|$)")
 _VALUE: Final = re.compile(r"\s+(?=-[A-Za-z])")
-"""What ends the name behind an option: another option."""
+"""The begin of another option, which ends the name behind one."""
 _NUMBER: Final = re.compile(r"([+-]?)(\d+)(?=$|[\s:,])")
 _KEYWORD: Final = re.compile(r"(?:^|\s)(?:if(?=[\s(])|(?:thread|task)\s+(?=\S))")
-"""What ends a place for `break`, which has read it already."""
+"""The begin of a condition or a thread, which only `break` takes, and has read before."""
 _OFFSET: Final = 5
 """Lines of a sign alone: "+" is "+5"."""
 
@@ -219,7 +219,7 @@ class LineSpecs:
 
 
 def _quoted(text: str) -> tuple[str | None, str]:
-    """What stands in quotes in front, and the rest; None for no quotes.
+    """Read the text in quotes in front, and the rest; None for no quotes.
 
     Raises:
         CommandError: they are not closed.
@@ -238,7 +238,7 @@ def _unquoted(text: str) -> str:
 
 
 def _split(text: str) -> tuple[str, str]:
-    """What stands in front of the first colon, and the rest with it; "" for none.
+    """Part a text at its first colon, which stays with the rest; "" for none.
 
     Colons of namespaces, in templates' arguments and in parameters are none.
 

@@ -21,7 +21,12 @@ def test_what_was_put_is_taken_in_order() -> None:
 def test_a_thread_that_comes_late_disturbs_nobody() -> None:
     """The descriptor of the pipe may be another file's by then."""
     events = HostEvents()
-    late = threading.Thread(target=lambda: [events.put("attention", 0) for _ in range(20_000)])
+
+    def put() -> None:
+        for _ in range(20_000):
+            events.put("attention", 0)
+
+    late = threading.Thread(target=put)
     late.start()
     events.close()
     reading, writing = os.pipe()  # they get the numbers of the pipe that is gone
