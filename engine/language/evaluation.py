@@ -40,6 +40,12 @@ _UNARY_WRONG: Final = {
 }
 
 
+_LONGEST: Final = 1 << 12
+"""Characters of an expression: nobody types more, and some names cost a look at all files."""
+_DEEPEST: Final = 200
+"""Levels of its tree."""
+
+
 def is_type(around: Surroundings) -> Callable[[str], bool]:
     """Tells whether a name is that of a type there, and of no variable."""
 
@@ -69,9 +75,18 @@ def tree_of(text: str, around: Surroundings) -> Expression:
     """An expression's tree in the language of the code there.
 
     Raises:
-        CommandError: it means nothing.
+        CommandError: it means nothing, or is longer or deeper than anybody types.
     """
-    return around.language.tree(text, around)
+    if len(text) > _LONGEST:
+        raise CommandError(f"The expression has more than {_LONGEST} characters.")
+    tree = around.language.tree(text, around)
+    level, depth = [tree], 0
+    while level:
+        level = [part for one in level for part in one.parts]
+        depth += 1
+        if depth > _DEEPEST:
+            raise CommandError(f"The expression is nested more than {_DEEPEST} levels deep.")
+    return tree
 
 
 def evaluator_of(around: Surroundings) -> "Evaluator":

@@ -159,11 +159,12 @@ class _Parser(TokenReader[Token]):
         self._is_type, self._check = is_type, check
 
     def _wrong(self) -> NoReturn:
-        before = ""
+        before, seen = "", set(_TYPE_WORDS)
         for word in self._words[: self._at]:
-            names = word.text not in _TYPE_WORDS and not self._is_type(word.text)
-            if word.kind == "name" and before not in (".", "->") and names:
-                self._check(word.text)
+            if word.kind == "name" and before not in (".", "->") and word.text not in seen:
+                seen.add(word.text)  # to look a name up may cost a look at all files
+                if not self._is_type(word.text):
+                    self._check(word.text)
             before = word.text
         super()._wrong()
 
