@@ -301,9 +301,9 @@ class _Runner:
 
     def end(self) -> None:
         """End it, whatever it does."""
-        self.pipe.close()
-        self.process.kill()
+        self.process.kill()  # before the pipe goes, whose end the process would complain of
         self.process.join()
+        self.pipe.close()
 
 
 def _serve(
@@ -322,7 +322,7 @@ def _serve(
     while True:
         try:
             trial, stdin = pipe.recv()
-        except EOFError:
+        except (EOFError, ConnectionResetError):  # the latter where an answer was not read
             return
         try:
             pipe.send(work(trial, stdin))

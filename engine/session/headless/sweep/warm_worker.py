@@ -397,7 +397,7 @@ def _be_runner(pipe: Connection, keeper: int, carry_out: CarryOut) -> None:
     while True:
         try:
             work = pipe.recv()
-        except EOFError:
+        except (EOFError, ConnectionResetError):  # the latter where an answer was not read
             return
         pipe.send_bytes(_sent(_answered(work, carry_out)))
         # A guest that is gone has cycles: its memory is none of the next one's. What the first
