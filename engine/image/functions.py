@@ -260,6 +260,8 @@ def _split_parameters(text: str) -> tuple[str, str | None]:
         named = text.endswith("operator", 0, at) or text.startswith("(anonymous namespace)", at)
         if letter == "(" and not depth and not named:
             end = text.rfind(")")
+            if end < at:
+                break  # it is not closed, so that no function is called so
             return text[:at], _same_parameters(text[at : end + 1])
         depth += (letter in _OPENING) - (letter in _CLOSING)
     return text, None

@@ -40,8 +40,8 @@ _UNARY_WRONG: Final = {
 }
 
 
-_LONGEST: Final = 1 << 12
-"""Characters of an expression: nobody types more, and some names cost a look at all files."""
+_LONGEST: Final = 1 << 14
+"""Characters of an expression: the end of each template in it is looked for."""
 _DEEPEST: Final = 200
 """Levels of its tree."""
 
@@ -78,14 +78,14 @@ def tree_of(text: str, around: Surroundings) -> Expression:
         CommandError: it means nothing, or is longer or deeper than anybody types.
     """
     if len(text) > _LONGEST:
-        raise CommandError(f"The expression has more than {_LONGEST} characters.")
+        raise CommandError(f"the expression has more than {_LONGEST} characters")
     tree = around.language.tree(text, around)
     level, depth = [tree], 0
     while level:
         level = [part for one in level for part in one.parts]
         depth += 1
         if depth > _DEEPEST:
-            raise CommandError(f"The expression is nested more than {_DEEPEST} levels deep.")
+            raise CommandError("the expression is nested too deeply")
     return tree
 
 

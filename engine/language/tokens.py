@@ -7,6 +7,7 @@ from typing import Final
 from msgspec import Struct
 
 from engine.errors import CommandError
+from engine.image.dies import MAX_CHAIN
 
 _WORDS: Final = re.compile(
     r"""\s*(?:
@@ -96,6 +97,8 @@ def split(text: str, is_known: Callable[[str], bool] = lambda name: False) -> li
         if kind == "quoted" and len(word) == len("'ab'"):  # what is longer is a name
             raise CommandError("Invalid character constant.")
         if kind == "name":
+            if word.count("::") > MAX_CHAIN:
+                raise CommandError(f'No symbol "{word}" in current context.')
             word = _whole_name(text, start, word, is_known)
         found.append(Token(kind, word, start, (match.group("suffix") or "").lower()))
         at = start + len(word) + len(found[-1].suffix)
@@ -131,6 +134,8 @@ def _is_call(text: str, word: str, closing: int) -> bool:
 
 def _closing(text: str, opening: int) -> int:
     """The bracket that closes a template's arguments; -1 where they are none."""
+    if text.find(">", opening) < 0:
+        return -1  # most often a comparison, in a long row of them
     depth = 0
     for at in range(opening, len(text)):
         letter = text[at]

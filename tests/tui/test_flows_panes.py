@@ -2,6 +2,7 @@
 
 import shutil
 import subprocess
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,10 @@ from tui.panes.registry import PANES
 from tui.screens.help import HelpScreen
 
 
+def _is_seen(user: User, pane: str) -> bool:
+    return user.panes[pane].region.area > 0
+
+
 @pytest.mark.parametrize("size", [SMALL, LARGE, (20, 5)])
 def test_panes_by_number_tab_brackets_and_zoom(size: tuple[int, int]) -> None:
     async def steps(user: User) -> None:
@@ -22,7 +27,7 @@ def test_panes_by_number_tab_brackets_and_zoom(size: tuple[int, int]) -> None:
         for spec in PANES:
             await user.press(spec.key)
             assert user.focus == spec.id
-            await user.until(lambda: user.panes[spec.id].region.area > 0)  # noqa: B023
+            await user.until(partial(_is_seen, user, spec.id))
         await user.press("right_square_bracket")
         assert user.focus == "events"
         await user.press("left_square_bracket")

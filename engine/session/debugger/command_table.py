@@ -127,7 +127,7 @@ class WordTable:
         describing = DescribingWords(debugger, looking)
         dumping, listing = DumpWords(debugger), looking.listing
         many = ManyBreaks(debugger, breaking, searching, looking)
-        tables = StopTables(debugger, breaking, looking.examine_from)
+        tables = StopTables(debugger, breaking, looking.memory.begin_at)
         self.macros = macros = MacroWords(debugger, listing)
         self.info = (
             Word(("registers", "r"), looking.info_registers, remote=True),
@@ -179,7 +179,7 @@ class WordTable:
             Word(("print", "p", "inspect"), looking.print, remote=True),
             Word(("output",), looking.output, remote=True),
             Word(("call",), moving.call, moves=True),
-            Word(("x",), looking.examine, remote=True),
+            Word(("x",), looking.memory.examine, remote=True),
             Word(("display",), looking.display, remote=True),
             Word(("undisplay",), breaking.undisplay, remote=True),
             Word(("whatis",), looking.whatis, remote=True),

@@ -30,8 +30,6 @@ if TYPE_CHECKING:
 _DEEP: Final = 20
 """Files that source each other, and lines within each other, as behind `thread apply all`."""
 _CALLS: Final = 200
-_ENDLESS: Final = re.compile(r"[0-9A-Fa-f]{4000}")
-"""Digits of a number that is none: Python reads 4,300 of decimal ones at the most."""
 _ARGUMENT: Final = re.compile(r"\$arg(\d+|c)\b")
 
 
@@ -121,8 +119,6 @@ class Interpreter:
         """
         if self._debugger.settings["trace-commands"]:
             self._debugger.put(f"{'+' * (1 + self._nested)}{command.text}")
-        if _ENDLESS.search(command.text):
-            raise CommandError("Numeric constant too large.")
         try:
             self._one(command)
             self._act()
@@ -130,6 +126,10 @@ class Interpreter:
             raise CommandError(message(error)) from None
         except RecursionError:  # a regular expression of a thousand brackets
             raise CommandError("What stands there is nested too deeply.") from None
+        except ValueError as error:
+            if "integer string conversion" not in str(error):
+                raise
+            raise CommandError("Numeric constant too large.") from None
 
     def _one(self, command: ScriptLine) -> None:
         name, rest = split_word(command.text)

@@ -13,11 +13,10 @@ from engine.image.datatypes import TypeKind
 from engine.image.scopes import Variable
 from engine.language import value_types as ct
 from engine.language.evaluation import type_of
-from engine.language.format_letters import FORMATS, lines_of, printed
+from engine.language.format_letters import printed
 from engine.language.languages import C
 from engine.language.memory_texts import marked_error
 from engine.language.print_options import PrintOptions
-from engine.language.register_types import number_of
 from engine.language.tokens import characters
 from engine.language.type_flags import split_flags
 from engine.language.typetexts import behind_typedef, definition_of
@@ -27,6 +26,12 @@ from engine.language.values import TypedValue, made
 from engine.linux import vdso
 from engine.session.debugger.assembly import Assembly
 from engine.session.debugger.debugger import Debugger, Display
+from engine.session.debugger.examining import (
+    SIZES,
+    FormatLetters,
+    MemoryExamining,
+    print_letter,
+)
 from engine.session.debugger.linespecs import WantedPlace
 from engine.session.debugger.listing import SourceListing
 from engine.session.debugger.places import CodePlace, PlaceMissingError
@@ -34,7 +39,6 @@ from engine.session.debugger.virtual_tables import VirtualTableWords
 from engine.session.debugger.word_arguments import split_arguments, split_format
 
 _NO_EXPRESSION: Final = "Argument required (expression to compute)."
-_SIZES: Final = {"b": 1, "h": 2, "w": 4, "g": 8}
 
 
 class Looking:
@@ -42,14 +46,14 @@ class Looking:
 
     Attributes:
         listing: shows lines of source files.
+        memory: carries `x` out.
     """
 
     def __init__(self, debugger: Debugger, assembly: Assembly) -> None:
         """Look at a debugger's guest; `assembly` shows instructions below source lines."""
         self._debugger, self._assembly = debugger, assembly
-        self._unit, self._letter, self._last_letter = 4, "x", ""
-        self._next: int | None = None
-        self._count_before = 0
+        self._letters = FormatLetters()
+        self.memory = MemoryExamining(debugger, assembly, self._letters)
         self._displaying = False
         self.listing = SourceListing(debugger)
 
@@ -60,7 +64,7 @@ class Looking:
         debugger = self._debugger
         options, rest = debugger.settings.split_options(rest, debugger.number)
         form, text = split_format(rest)
-        letter = self._shared_letter(form)
+        letter = self._letters.of_value(form)
         value = debugger.value(text) if text else self._newest()
         if value.type.text == ct.UNKNOWN_DATA:
             name = debugger.scope.symbol(value.address or 0) or text.strip()
@@ -80,7 +84,7 @@ class Looking:
         form, text = split_format(rest)
         if not text:
             raise CommandError(_NO_EXPRESSION)
-        shown = self._text(self._debugger.value(text), _letter(form))
+        shown = self._text(self._debugger.value(text), print_letter(form))
         self._debugger.write(escaped(shown, keep="\n\t"))
 
     def echo(self, rest: str) -> None:
@@ -119,7 +123,7 @@ class Looking:
     def call(self, rest: str) -> None:
         """Print an expression, unless it has no value."""
         form, text = split_format(rest)
-        letter = self._shared_letter(form)
+        letter = self._letters.of_value(form)
         value = self._debugger.value(text) if text else self._newest()
         if value.type.kind is not TypeKind.VOID:
             number = self._debugger.kept.remember(value)
@@ -132,124 +136,11 @@ class Looking:
             raise CommandError("The history is empty.")
         return value
 
-    def _shared_letter(self, form: str) -> str:
-        """The letter of a value's format, which `x` and `print /r` have from then on."""
-        letter = _letter(form)
-        if letter == "r" and self._last_letter not in ("", "s"):  # those of raw values, too
-            if self._last_letter == "i":
-                raise CommandError('Format letter "i" is meaningless in "print" command.')
-            return self._last_letter
-        if letter and letter != "r":
-            self._letter = self._last_letter = letter
-        return letter
-
     def _text(self, value: TypedValue, letter: str, options: PrintOptions | None = None) -> str:
         printer = self._debugger.frames.printer(self._debugger.scope)
         if options is not None:
             printer = replace(printer, options=options)
         return printer.text(value, letter)
-
-    def examine_from(self, address: int) -> None:
-        """Have the next `x` begin at an address that has been told."""
-        self._next = address
-
-    def examine(self, rest: str) -> None:
-        """Examine memory: x/NFU ADDRESS."""
-        last = self._examine(rest)
-        if last is not None:
-            self._keep_last(*last)
-
-    def _examine(self, rest: str) -> tuple[int, str, int] | None:
-        """Examine memory; the last address, its letter and the size there, None for nothing."""
-        form, text = split_format(rest)
-        again = not form and not text
-        count, letter, unit = self._units(form)
-        debugger = self._debugger
-        if again and self._count_before:
-            count = self._count_before
-        self._count_before = abs(count)
-        if text:
-            self._next = debugger.value(text).as_address
-        elif self._next is None:
-            raise CommandError("Argument required (starting display address).")
-        begin = begun = self._next
-        if count < 0:
-            if letter in "is":
-                raise CommandError(f"x/{letter} goes forward only here; give an address.")
-            begin = self._next = self._next + count * unit
-            count = -count
-        printer = debugger.frames.printer(debugger.scope)
-        printer = replace(printer, options=replace(printer.options, address=True))
-        if letter == "i":
-            return self._instructions(count)
-        lines = lines_of(printer, self._next, count, letter, unit)
-        try:
-            for line, end in lines:
-                debugger.put(line)
-                begun, self._next = self._next, end
-        except GuestFaultError:
-            debugger.write(f"{printer.linked_address(self._next)}:\t")  # as gdb, which has begun
-            raise
-        if form.startswith("-"):
-            self._next = begin
-        return begun if letter == "s" else self._next - unit, letter, unit
-
-    def _keep_last(self, address: int, letter: str, unit: int) -> None:
-        """Have `$_` and `$__` be the last address and what is there."""
-        debugger = self._debugger
-        if letter == "f" and unit in (4, 8):
-            kind = ct.FLOAT if unit == 4 else ct.DOUBLE
-        else:
-            kind = number_of(8 if letter in "is" else 8 * unit)
-        pointer = ct.pointer_to(kind, debugger.control.session.arch.bits // 8)
-        debugger.kept.set("_", made(pointer, address, debugger.scope.order))
-        if letter not in "is":
-            raw = debugger.scope.read(address, unit)
-            there = TypedValue(kind, lambda: raw, order=debugger.scope.order)
-            debugger.kept.set("__", there)
-        else:
-            debugger.kept.forget("__")
-
-    def _units(self, form: str) -> tuple[int, str, int]:
-        match = re.fullmatch(r"(-?\d*)([a-z]*)", form)
-        if match is None:
-            raise CommandError(f'Undefined output command "{form}".')
-        letter, unit = self._letter, self._unit
-        for each in match[2]:
-            if each in _SIZES:
-                unit = _SIZES[each]
-            elif each in FORMATS or each == "i":
-                letter = each
-            else:
-                raise CommandError(f'Undefined output format "{each}".')
-        sizes = [each for each in match[2] if each in _SIZES]
-        if letter == "a":
-            unit = 8
-        elif letter == "c" and not sizes:
-            unit = 1
-        elif letter == "f" and unit not in (4, 8):
-            unit = 8
-        if letter == "s":
-            unit = unit if sizes else 1
-            self._unit = 1  # of the next `x` without a size, as in gdb
-        elif letter != "i":
-            self._unit = unit
-        self._letter = self._last_letter = letter
-        return int(match[1] or 1), letter, unit
-
-    def _instructions(self, count: int) -> tuple[int, str, int] | None:
-        debugger, last = self._debugger, None
-        pc = debugger.frame.pc if debugger.frame is not None else None
-        at = self._next or 0
-        for _ in range(count):
-            raw, text = self._assembly.instruction(at)
-            name = self._debugger.code_label(at)
-            mark = "=> " if at == pc else "   "
-            place = f"{at:#x} <{name}>" if name else f"{at:#x}"
-            debugger.put(f"{mark}{place}:\t{text}")
-            last = at, "i", 1
-            self._next = at = at + len(raw)
-        return last
 
     def show_displays(self) -> None:
         """Show what the user wants to see at each stop."""
@@ -280,12 +171,12 @@ class Looking:
             debugger.write(escaped(f"{display.number}: x/{form} {text}"))
             debugger.write("  " if alone else "\n")
             try:
-                self._examine(f"/{form} {text}")
+                self.memory.show(f"/{form} {text}")
             except (CommandError, GuestFaultError) as error:
                 debugger.put(marked_error(error))
             return
         try:
-            shown = self._text(debugger.value(text), _letter(form))
+            shown = self._text(debugger.value(text), print_letter(form))
         except (CommandError, GuestFaultError) as error:
             shown = marked_error(error)
         debugger.put_value(f"{display.number}: {f'/{form} ' if form else ''}{text} = {shown}")
@@ -552,7 +443,7 @@ class Looking:
             debugger.put(self._line_written(wanted, place))
             if place.file:  # the same word once more tells of the next line, `x/i` shows this one
                 self.listing.told(place.file, (wanted.line or place.line) + 1)
-                self._next = place.address
+                self.memory.begin_at(place.address)
                 pointer = ct.pointer_to(ct.VOID, debugger.control.session.arch.bits // 8)
                 here = made(pointer, place.address, debugger.scope.order)
                 debugger.kept.set("_", here)
@@ -693,8 +584,8 @@ def _shown_form(form: str) -> str:
     """The letters of a display as `info display` has them: those of memory with all parts."""
     match = re.fullmatch(r"(\d*)([a-z]*)", form)
     letters = match[2] if match is not None else ""
-    size = next((one for one in letters if one in _SIZES), "")
-    letter = next((one for one in letters if one not in _SIZES), "x")
+    size = next((one for one in letters if one in SIZES), "")
+    letter = next((one for one in letters if one not in SIZES), "x")
     if match is None or not (match[1] or size or letter in "is"):
         return form
     return f"{match[1] or 1}{size or ('b' if letter in 'is' else 'w')}{letter}"
@@ -710,23 +601,6 @@ def _printf_trouble(rest: str) -> str:
     return (
         "Bad format string, non-terminated '\"'." if closed is None else "Invalid argument syntax"
     )
-
-
-def _letter(form: str) -> str:
-    """The one format letter of `print`."""
-    if not form:
-        return ""
-    letters = form.lstrip("0123456789")
-    if form != letters:
-        raise CommandError('Item count other than 1 is meaningless in "print" command.')
-    for each in letters:
-        if each in _SIZES and each != "b":
-            raise CommandError('Size letters are meaningless in "print" command.')
-        if each == "i":
-            raise CommandError('Format letter "i" is meaningless in "print" command.')
-        if each not in FORMATS:
-            raise CommandError(f'Undefined output format "{each}".')
-    return letters[-1]
 
 
 def _section(module: Module | None, address: int) -> str:

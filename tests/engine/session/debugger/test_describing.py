@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from cguest import CHECKOUT
-from gdbwords import said
+from gdbwords import echoed, of_gdb, said
 
 from engine.session.protocol.config import GuestConfig
 
@@ -64,24 +64,9 @@ def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.slow
 def test_descriptions_read_as_in_gdb(program: Path) -> None:
-    if shutil.which("gdb") is None:
-        pytest.skip("gdb is not installed")
-    script = [word for line in WORDS for word in ("-ex", f"echo >>> {line}\\n", "-ex", line)]
-    done = subprocess.run(
-        ["gdb", "-q", "--batch", "-nx", *script, program],
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        check=False,
-        timeout=120,
-        env={"PATH": "/usr/bin:/bin", "LANG": "C", "HOME": "/nonexistent"},
-    )
-    if "ptrace" in done.stdout:
-        pytest.skip("gdb cannot run programs here")
-    lines = [part for line in WORDS for part in (f"echo >>> {line}\\n", line)]
+    lines = echoed(WORDS)
     ours = said(GuestConfig(str(program)), *lines).replace("! ", "")
-    assert _plain(ours) == _plain(done.stdout)
+    assert _plain(ours) == _plain(of_gdb(program, *lines))
 
 
 def _plain(text: str) -> str:

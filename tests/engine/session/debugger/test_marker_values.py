@@ -1,13 +1,11 @@
 """Static probes (USDT) in gdb's words: `break -probe-stap`, `$_probe_arg0`, counters."""
 
 import re
-import shutil
-import subprocess
 from pathlib import Path
 
 import pytest
 from compiled import build
-from gdbwords import said
+from gdbwords import of_gdb, said
 from markerkit import HEADERS, ZOO
 
 from engine.session.protocol.config import GuestConfig
@@ -27,27 +25,6 @@ def zoo(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("markers")
     flags = ("-O0", "-g", "-static", "-no-pie", "-fno-pie", "-I", str(HEADERS))
     return build(folder, "zoo", ZOO.read_text(), *flags)
-
-
-def of_gdb(program: Path, *lines: str) -> str:
-    """What gdb says, its complaints in their places."""
-    gdb = shutil.which("gdb")
-    if gdb is None:
-        pytest.skip("gdb is not installed")
-    script = [word for line in lines for word in ("-ex", line)]
-    done = subprocess.run(
-        [gdb, "-q", "--batch", "-nx", "-iex", "set width 0", *script, program],
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        check=False,
-        timeout=120,
-        env={"PATH": "/usr/bin:/bin", "LANG": "C", "HOME": "/nonexistent"},
-    )
-    if "ptrace" in done.stdout:
-        pytest.skip("gdb cannot run programs here")
-    return done.stdout
 
 
 def same(ours: str, theirs: str) -> None:

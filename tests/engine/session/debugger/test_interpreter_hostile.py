@@ -49,4 +49,7 @@ def test_a_deep_pattern_is_refused(word: str) -> None:
 
 def test_what_people_type_is_long_enough() -> None:
     assert said(STRUCTS, f"print 1{' + 1' * 190}") == "$1 = 191\n"
-    assert "200 levels deep" in said(STRUCTS, f"print 1{' + 1' * 210}")
+    assert said(STRUCTS, f"print 1{' + 1' * 210}") == "! the expression is nested too deeply\n"
+    digits, long = "7" * 5_000, "x" * 10_000
+    assert said(STRUCTS, f"set args {digits}", "show args").count("7") == 5_000
+    assert said(STRUCTS, f'print sizeof("{long}")') == "$1 = 10001\n"
