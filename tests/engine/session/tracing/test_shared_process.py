@@ -240,7 +240,7 @@ def test_what_the_engine_can_live_with(tmp_path: Path, head: str, body: str) -> 
     [
         ("import os", "os._exit(7)", 7),
         ("import os, time", "os.kill(os.getpid(), 2)\ntime.sleep(0.2)", 130),
-        ("import os", "os.kill(os.getpid(), 15)", 143),
+        ("import os, time", "os.kill(os.getpid(), 15)\ntime.sleep(0.2)", 143),
         ("import os", "for fd in (0, 1, 2): os.close(fd)", 2),
         (
             "import signal",
