@@ -43,7 +43,8 @@ class GuestInput:
 
     @property
     def _has_keys(self) -> bool:
-        return self._output.guest_line.has_focus
+        line = self._output.guest_line  # which has its focus until it hears that it has none
+        return line.has_focus and self._body.screen.focused is line
 
     def show(self, view: GuestView) -> None:
         """Take a new view of the guest."""

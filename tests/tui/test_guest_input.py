@@ -53,6 +53,27 @@ def test_keys_come_back_when_nobody_types(monkeypatch: pytest.MonkeyPatch) -> No
     flow(steps, guest=moods("x86_64"), args=("r",))
 
 
+def test_keys_come_back_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A busy interface hears several ticks of the timer in a row."""
+    monkeypatch.setattr(guest_input, "QUIET", 9)
+
+    async def steps(user: User) -> None:
+        await user.press("3")
+        await user.until(lambda: user.focus == "backtrace")
+        await user.press("c")
+        await user.state(RunState.WAITING)
+        await user.typing()
+        await user.press("ctrl+c")
+        await user.state(RunState.STOPPED)
+        monkeypatch.setattr(guest_input, "QUIET", 0)
+        for _ in range(2):
+            user.app._guest_input._look()
+        await user.press("a")
+        assert user.focus == "backtrace"
+
+    flow(steps, guest=moods("x86_64"), args=("r",))
+
+
 @pytest.mark.parametrize(
     ("state", "call", "waits", "reads"),
     [
